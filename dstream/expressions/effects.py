@@ -9,8 +9,10 @@ import functools
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from itertools import chain, filterfalse
 from typing import Any
 
 from dstream.expressions.tree import (
@@ -23,16 +25,18 @@ from dstream.expressions.tree import (
     Choice,
     Constant,
     Expression,
+    Formatted,
     Indexed,
     Let,
     Local,
     Method,
     Operator,
+    Text,
     Together,
 )
 from dstream.values.entries import as_entry
 
-__all__ = ["CHANGING_NOTHING", "KNOWN", "OPERATORS", "PARAMETERS", "may_share", "name_of"]
+__all__ = ["CHANGING_NOTHING", "KNOWN", "OPERATORS", "PARAMETERS", "may_keep", "may_share", "name_of"]
 
 
 _BUILTINS = (
@@ -166,25 +170,37 @@ def name_of(fn: object) -> str | None:
     return _NAMES.get(id(fn))
 
 
-_Known = Mapping[int, Sequence[Expression]]
-"""The expressions that the value of each variable may contain as they are."""
+_Known = Mapping[tuple[int, bool], Sequence[Expression]]
+"""The expressions that the value of each variable may contain as they are, and those of members read out of it."""
 
 
 @functools.lru_cache(maxsize=512)
 def may_share(expression: Expression) -> bool:
     """Return whether an object, or one that is a part of it, may occur twice in the results of an expression.
 
-    What operators and functions make is new; arguments, their parts, and what variables were given are not.
+    What operators give of numbers is new, as are strings, bools and lists of these; other functions may return what
+    they are given, or a container that has it. `+` of two items may be a list of their members, too (`may_keep`).
 
     Example:
         >>> item, price = Argument(0), Attribute(Argument(0), "price")
         >>> may_share(Together((price, item))), may_share(Together((price, Applied("*", (price, price)))))
         (True, False)
     """
+    return _has_equal(_held(expression, {}, False))
+
+
+@functools.lru_cache(maxsize=512)
+def may_keep(expression: Expression) -> bool:
+    """Return the same as `may_share`, where operators may give containers that have members of items."""
+    return _has_equal(_held(expression, {}, True))
+
+
+def _has_equal(held: Iterator[Expression]) -> bool:
+    """Return whether one of the expressions is another one, or a part of it."""
     seen: set[Expression] = set()
     seen_with_wholes: set[Expression] = set()
     ways: dict[Expression, object] = {}
-    for each in _held(expression, {}):
+    for each in held:
         wholes = set(_wholes(each))
         if each in seen_with_wholes or not seen.isdisjoint(wholes):
             return True
@@ -196,41 +212,99 @@ def may_share(expression: Expression) -> bool:
     return False
 
 
-def _held(each: Expression, known: _Known) -> Iterator[Expression]:
-    """Give the arguments and variables, and the parts of these, that may stand in a result as they are."""
+def _held(each: Expression, known: _Known, is_read: bool) -> Iterator[Expression]:
+    """Give the arguments and variables, and the parts of these, that may stand in a result as they are.
+
+    Args:
+        each: gives the result.
+        known: the same for variables.
+        is_read: members of the result are asked for, so that it is a container, which may have those of operands.
+    """
     match each:
         case Argument():
             yield each
+        case Constant(dict() | frozenset() | list() | set() | tuple()):
+            yield each
         case Local(number):
             yield each
-            yield from known[number]
+            yield from known.get((number, is_read), ())
         case Attribute(of, _) | Indexed(of, _):
             yield each
             match _root(of):
                 case Local(number):
-                    yield from known[number]
+                    yield from known.get((number, True), ())
                 case root if not isinstance(root, Argument):
-                    yield from _held(root, known)
-        # Unlike others, these may return an argument, `float` an exact float (CPython 3.11), or something that has it.
-        case Together(held) | Built(_, _, held) | Called("dstream.Entry" | "float" | "max" | "min", held):
-            for one in held:
-                yield from _held(one, known)
-        case Called("dict" | "frozenset" | "list" | "set" | "sorted" | "sum" | "tuple" | "dstream.unpacked", held):
-            for one in held:
-                yield from _held(one, known)
-        # Neither is a list or an object that a new one has.
-        case Changed(of, _, _, held) | Method(of, "get" | "group" | "groups" | "items" | "keys" | "values", held):
-            for one in (of, *held):
-                yield from _held(one, known)
+                    yield from _held(root, known, True)
+        case Together(held) | Built(_, _, held) | Called("dstream.Entry", held):
+            yield from _held_in(held, known, is_read)
+        case Changed(of, _, _, held):
+            yield from _held_in((of, *held), known, is_read)
         # `+x` of an exact number is `x` itself (CPython 3.11).
         case Applied("and" | "or" | "pos", held):
-            for one in held:
-                yield from _held(one, known)
+            yield from _held_in(held, known, is_read)
+        case Applied(sign, held) if sign in _JOINING:
+            if not any(_is_number(one, sign) for one in held):
+                yield from _held_in(held if is_read else filterfalse(_is_of_item, held), known, is_read)
         case Choice(_, chosen, otherwise):
-            yield from _held(chosen, known)
-            yield from _held(otherwise, known)
+            yield from _held_in((chosen, otherwise), known, is_read)
         case Let(value, number, within):
-            yield from _held(within, {**known, number: tuple(_held(value, known))})
+            of_value = {(number, way): _twice_at_most(_held(value, known, way)) for way in (False, True)}
+            yield from _held(within, {**known, **of_value}, is_read)
+        # Of exact floats `float` and `conjugate` are the same float (CPython 3.11).
+        case _ if not _is_new(each):
+            yield from _held_in(each.parts(), known, True)
+
+
+def _held_in(members: Iterable[Expression], known: _Known, is_read: bool) -> Iterator[Expression]:
+    for one in members:
+        yield from _held(one, known, is_read)
+
+
+def _twice_at_most(held: Iterator[Expression]) -> tuple[Expression, ...]:
+    # More than two show no more: without an end, they were twice as many for each variable that is added to itself.
+    counts = Counter(held)
+    return tuple(chain(counts, (each for each, times in counts.items() if times > 1)))
+
+
+def _is_number(operand: Expression, sign: str) -> bool:
+    """Return whether an operand is one with which an operator joins or repeats no container."""
+    kind = type(operand.value) if isinstance(operand, Constant) else None
+    return kind in (float, str) or (kind is int and sign != "*")
+
+
+def _is_of_item(operand: Expression) -> bool:
+    return isinstance(_root(operand), Argument)
+
+
+_JOINING = frozenset({"+", "-", "*", "|", "&", "^"})
+"""Operators that give, of containers, another one with members of these."""
+
+
+def _is_new(each: Expression) -> bool:
+    """Return whether a result, and each object that can be told from an equal one in it, is made for it."""
+    match each:
+        case Applied() | Constant() | Text() | Formatted():
+            return True
+        case Called(function, _):
+            return function in _MAKING_NEW or function.startswith(("re.", "str."))
+        case Method(_, name, _):
+            return name in _METHODS_MAKING_NEW
+    return False
+
+
+_MAKING_NEW = frozenset(
+    {
+        *("abs", "all", "any", "ascii", "bin", "bool", "bytes", "chr", "divmod", "format", "hex", "int", "isinstance"),
+        *("len", "oct", "operator.not_", "ord", "pow", "range", "repr", "round", "str"),
+        *(f"math.{name}" for name, fn in vars(math).items() if callable(fn) and name != "prod"),
+    }
+)
+
+_METHODS_MAKING_NEW = CHANGING_NOTHING - {
+    *("get", "items", "keys", "values"),
+    *("conjugate", "quantize"),
+    *("group", "groupdict", "groups"),
+}
 
 
 def _way(part: Attribute | Indexed) -> object:

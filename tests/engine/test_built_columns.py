@@ -295,3 +295,39 @@ def test_a_field_has_the_default_of_the_constructor(monkeypatch: pytest.MonkeyPa
         with pytest.raises(NotColumnar):
             evaluated(before, [column_of([1, 2])])  # type: ignore[arg-type]
         assert isinstance(read(fn), Unreadable)
+
+
+def _read(fn: Any) -> Any:
+    return read(fn)
+
+
+_LOW, _HIGH = 1, 2
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda r: max([_LOW, _HIGH]) > 1,
+        lambda r: sum([2, 5]),
+        lambda r: max([2]),
+        lambda r: min([0.5, 2]),
+        lambda r: sum([]),
+        lambda r: (r["n"], max([_LOW, _HIGH])),
+        lambda r: [max([_LOW, _HIGH]), r["n"]],
+        lambda r: max([_LOW, _HIGH]) and 5,
+        lambda r: r["n"] if sum([0, 0]) else min([3, 4]),
+        lambda r: abs(sum([-2, r["n"]])),
+    ],
+)
+def test_lists_of_what_is_the_same_for_all_rows_give_each_a_result(fn: Any) -> None:
+    """Also where `sum`, `max` or `min` takes them apart."""
+    items: list[Any] = [{"n": n} for n in range(300)]
+    found = evaluated(_read(fn), [_rows(items, ("n",), "key")])
+
+    assert items_of(found) == [fn(item) for item in items]
+
+
+def test_the_greatest_of_an_empty_list_is_left_to_python() -> None:
+    """It raises, for an item."""
+    with pytest.raises(NotColumnar):
+        evaluated(_read(lambda r: (r["n"], max([]))), [_rows([{"n": 1}], ("n",), "key")])

@@ -16,13 +16,15 @@ from dstream.expressions import (
     Called,
     Choice,
     Constant,
+    Expression,
     Indexed,
     Let,
     Local,
     Method,
     Together,
 )
-from dstream.expressions.effects import may_share
+from dstream.expressions.effects import may_keep, may_share
+from dstream.expressions.tree import Operator
 from dstream.operators.columns.arrow_rows import Records
 from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.values import NotColumnar, column_of, items_of
@@ -70,6 +72,8 @@ def test_numbers_of_which_no_nan_stands_twice_stay_columns(source: str, items: l
 _ITEM, _TEST = Argument(0), Applied(">", (Argument(0), Constant(0)))
 _PART = Attribute(_ITEM, "part")
 _WORDS = Method(_ITEM, "split", ())
+_JOINING: tuple[Operator, ...] = ("+", "-", "*", "|", "&", "^")
+_OF_NUMBERS: tuple[Operator, ...] = ("+", "-", "*", "/", "%")
 
 
 @pytest.mark.parametrize(
@@ -97,6 +101,13 @@ _WORDS = Method(_ITEM, "split", ())
         (Let(Applied("*", (_ITEM, _ITEM)), 1, Together((Local(1), _ITEM))), False),
         (Let(_WORDS, 1, Together((Indexed(Local(1), Constant(0)), Indexed(Local(1), Constant(1))))), False),
         (Together((Indexed(Together((_ITEM, Constant(1))), Constant(0)), _ITEM)), True),
+        *[(Together((_ITEM, Method(_ITEM, name, ()))), True) for name in ("conjugate", "quantize", "values")],
+        *[(Together((_ITEM, Called(name, (_ITEM,)))), True) for name in ("decimal.Decimal", "sorted", "math.prod")],
+        *[(Together((_ITEM, Called(name, (_ITEM,)))), False) for name in ("abs", "round", "math.sqrt", "str.upper")],
+        *[(Together((_ITEM, Applied(sign, (Together((_ITEM,)), _ITEM)))), True) for sign in _JOINING],
+        *[(Together((_ITEM, Applied(sign, (_ITEM, Constant(2))))), False) for sign in _OF_NUMBERS],
+        (Together((_ITEM, Indexed(Applied("*", (_ITEM, Constant(2))), Constant(0)))), True),
+        (Let(Applied("*", (_ITEM, Constant(2))), 1, Together((Indexed(Local(1), Constant(0)), _ITEM))), True),
     ],
 )
 def test_an_object_may_stand_twice_where_it_is_given_on_as_it_is(expression: Any, may: bool) -> None:
@@ -189,3 +200,22 @@ def test_a_part_beside_its_row_stays_a_column() -> None:
     found = items_of(evaluated(Together((_FIRST, Argument(0))), [_records(first=[1.0, 2.0])]))
 
     assert found == [(1.0, {"first": 1.0}), (2.0, {"first": 2.0})]
+
+
+def test_operators_may_keep_members_of_items() -> None:
+    """Of numbers they make others: only results that are objects are asked."""
+    repeated = Together((_ITEM, Applied("*", (_ITEM, Constant(2)))))
+
+    assert may_keep(repeated)
+    assert not may_share(repeated)
+    assert not may_keep(Together((_ITEM, Applied("*", (_ITEM, Constant(2.0))))))
+
+
+def test_a_variable_that_is_added_to_itself_again_and_again_is_looked_at_soon() -> None:
+    """What it may hold twice is counted twice, not 2 ** 60 times."""
+    expression: Expression = Local(60)
+    for number in range(60, 0, -1):
+        before = Local(number - 1) if number > 1 else Together((_ITEM,))
+        expression = Let(Applied("+", (before, before)), number, expression)
+
+    assert may_share(expression)

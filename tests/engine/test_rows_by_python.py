@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -311,3 +312,136 @@ def test_lists_of_python_are_taken_apart() -> None:
     blocks: Iterator[Any] = iter([_records(x=["a1b", "", "ü7"])])
 
     assert list(column_chain([op], [op], blocks)) == ["a", "1", "b", "7"]
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda r: r["price"] in [r["price"]] + [1],
+        lambda r: r["price"] in sorted([r["price"], 1.0]),
+        lambda r: r["price"] in tuple([r["price"]]),  # noqa: C409
+        lambda r: r["price"] in list((r["price"], 1)),  # noqa: C410
+        lambda r: r["price"] in frozenset([r["price"]]),
+        lambda r: r["price"] in {"a": r["price"]}.values(),
+        lambda r: (r["price"], 1)[:1] == (r["price"],),
+        lambda r: [r["price"]] == list((r["price"],)),  # noqa: C410
+        lambda r: list((r["price"],)) == sorted([r["price"]]),  # noqa: C410
+        lambda r: _same(list((r["price"],)), sorted([r["price"]])),  # noqa: C410
+        lambda r: _among(r["price"], [r["price"]] + []),
+        lambda r: _equal(list((r["price"],)), sorted([r["price"]])),  # noqa: C410
+    ],
+)
+def test_a_nan_in_a_container_is_the_one_beside_it(fn: Any) -> None:
+    """Python makes the container again from the same NaN, or a loop does all of it."""
+    rows = _records(price=[1.0, _NAN], count=[1, 2])
+    op = Op("map", fn, None, Step("map", None, 0, 1), evaluation=StepEvaluation(_expression(fn), None, True))
+
+    assert list(column_chain([op], [op], iter([rows]))) == [True, True]
+
+
+def _same(one: Any, other: Any) -> Any:
+    return one == other
+
+
+def _among(one: Any, others: Any) -> Any:
+    return one in others and len(others) == 1
+
+
+def _equal(one: Any, other: Any) -> Any:
+    return one == other and len(one) == len(other)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda r: _joined_words(r["sku"].split("-")),
+        lambda r: _repeated_words(r["sku"].split("-")),
+        lambda r: _first_of_joined(r["sku"].split("-")),
+        lambda r: _sliced_and_joined([r["sku"].split("-")]),
+        lambda r: _in_a_set_of_keys(r["sku"].split("-")),
+    ],
+)
+def test_a_list_that_an_operator_keeps_is_the_one_beside_it(fn: Any) -> None:
+    """Containers that are added or repeated keep their members: what is added to such a list is in both."""
+    rows = _records(sku=["A-1", "B"], count=[1, 2])
+    op = Op("map", fn, None, Step("map", None, 0, 1), evaluation=StepEvaluation(_expression(fn), None, True))
+
+    for inner, outer in column_chain([op], [op], iter([rows])):
+        assert inner is outer or any(each is outer for each in inner)
+
+
+def _joined_words(words: Any) -> Any:
+    return [words] + [], words
+
+
+def _repeated_words(words: Any) -> Any:
+    return (words,) * 2, words
+
+
+def _first_of_joined(words: Any) -> Any:
+    return ([words] + [])[0], words
+
+
+def _sliced_and_joined(lists: Any) -> Any:
+    return lists[:1] + [], lists[0]
+
+
+def _in_a_set_of_keys(words: Any) -> Any:
+    return list({"a": words}.values()), words
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda r: (r["price"], (r["price"],) + (1,)),
+        lambda r: (r["price"], [r["price"].conjugate()]),
+        lambda r: (r["price"], [max([r["price"]] * 2)]),
+        lambda r: (r["price"], sum(([r["price"]], []), [])),  # noqa: RUF017
+    ],
+)
+def test_a_nan_that_an_operator_keeps_is_the_one_beside_it(fn: Any) -> None:
+    """It is found among the members of the container."""
+    rows = _records(price=[1.0, _NAN], count=[1, 2])
+    op = Op("map", fn, None, Step("map", None, 0, 1), evaluation=StepEvaluation(_expression(fn), None, True))
+
+    assert all(one in others for one, others in column_chain([op], [op], iter([rows])))
+
+
+def test_a_nan_of_a_list_that_is_repeated_is_the_one_beside_it() -> None:
+    """A list may be a part of an item, too, where an operator makes no number of it."""
+    fns: list[Any] = [lambda r: {"t": [r["price"]] + []}, lambda d: (d["t"] * 2, d["t"][0])]
+    ops = [
+        Op("map", fn, None, Step("x", None, place, 2), evaluation=StepEvaluation(_expression(fn), None, True))
+        for place, fn in enumerate(fns)
+    ]
+
+    assert all(one in others for others, one in column_chain(ops, ops, iter([_records(price=[1.0, _NAN])])))
+
+
+def test_strings_that_become_signaling_nans_are_left_to_a_loop() -> None:
+    """They may be compared nowhere, and are no error."""
+    fn = lambda r: Decimal(r["sku"])  # noqa: E731
+    op = Op("map", fn, None, Step("x", None, 0, 1), evaluation=StepEvaluation(_expression(fn), None, False))
+
+    found = column_chain([op], [op], iter([_records(sku=["sNaN", "1"])]))
+
+    assert list(map(repr, found)) == ["Decimal('sNaN')", "Decimal('1')"]
+
+
+def test_a_signaling_nan_stands_in_rows_as_it_is() -> None:
+    """To compare it raises."""
+    fn = lambda r: (r["count"], Decimal("sNaN"))  # noqa: E731
+    op = Op("map", fn, None, Step("x", None, 0, 1), evaluation=StepEvaluation(_expression(fn), None, True))
+
+    assert list(map(repr, column_chain([op], [op], iter([_ROWS])))) == list(
+        map(repr, map(fn, _ROWS.rows.items(slice(0, 4))))
+    )
+
+
+@pytest.mark.parametrize("fn", [lambda r: r["count"] == Decimal("sNaN"), lambda r: r["d"] < Decimal("sNaN")])
+def test_a_signaling_nan_that_is_compared_is_left_to_the_function(fn: Any) -> None:
+    """Its line, and the item, are those of the user."""
+    rows = _records(count=[1, 2], d=[Decimal("1.5"), None])
+
+    with pytest.raises(PythonRaises, match="InvalidOperation"):
+        evaluated(_expression(fn), [rows])

@@ -67,9 +67,10 @@ def by_python(function: Callable[..., Any], columns: list[Column]) -> Column:
     values = [each.value for each in columns if isinstance(each, ConstantColumn)]
     try:
         found = function(*values)
+        is_itself = found == found  # A signaling NaN of Decimal raises here.
     except Exception as error:
         raise NotColumnar(f"Python raises {type(error).__name__}") from None
-    if found == found:
+    if is_itself:
         return ConstantColumn(found, size_of_column(columns[0]))
     if type(found) is not float:
         raise NotColumnar("a NaN that is no float")
@@ -418,8 +419,10 @@ def extreme(function: str, columns: tuple[Column, ...]) -> Column:
     """Return the least or the greatest of numbers of one type, the first of equals.
 
     Raises:
-        NotColumnar: they are of several types, so that the type of the result depends on the row.
+        NotColumnar: there are none, or they are of several types, so that the type of the result depends on the row.
     """
+    if not columns:
+        raise NotColumnar("the least of nothing")
     better = comparisons["<" if function == "min" else ">"]
     found, *others = map(numbers, columns)
     for each in others:

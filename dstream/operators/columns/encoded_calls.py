@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -103,9 +104,14 @@ def as_encoded(column: Column) -> Encoded:
 
 
 def _checked(value: Any) -> Any:
-    if type(value) not in ENCODED_TYPES or _has_own_zone(value) or value != value:
+    if type(value) not in ENCODED_TYPES or _has_own_zone(value) or _is_nan(value):
         raise NotColumnar(f"a {type(value).__name__}, or a NaN")
     return value
+
+
+def _is_nan(value: Any) -> bool:
+    # A signaling NaN of Decimal raises where it is compared.
+    return value.is_nan() if type(value) is Decimal else bool(value != value)
 
 
 def _has_own_zone(value: Any) -> bool:
@@ -122,10 +128,7 @@ def encoded_results(found: list[Any], codes: NDArray[np.int64]) -> Column:
     kinds = set(map(type, found))
     if len(kinds) == 1 and kinds <= _OF_COLUMNS:
         return rows_at(column_of(found), codes)
-    try:
-        return Encoded(codes, list(map(_checked, found)))
-    except ArithmeticError:  # A signaling NaN of Decimal raises where it is compared.
-        raise NotColumnar("a NaN") from None
+    return Encoded(codes, list(map(_checked, found)))
 
 
 _OF_COLUMNS = frozenset({int, float, bool, str})

@@ -31,7 +31,7 @@ from dstream.expressions import (
     Text,
     Together,
 )
-from dstream.expressions.effects import KNOWN, may_share
+from dstream.expressions.effects import KNOWN, may_keep, may_share
 from dstream.expressions.tree import is_leaf
 from dstream.operators.columns.arithmetic import (
     OPERATORS,
@@ -61,7 +61,7 @@ from dstream.operators.columns.capabilities import CALLED, EACH_BY_PYTHON, OF_TI
 from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.encoded_calls import as_plain, by_distinct
 from dstream.operators.columns.entries import Entries, check_identities, entries_of, with_parts
-from dstream.operators.columns.python_rows import PythonRaises, are_scalars, root_of_path, rows_by_python
+from dstream.operators.columns.python_rows import PythonRaises, are_scalars, has_nan, root_of_path, rows_by_python
 from dstream.operators.columns.string_operators import (
     applied_to_texts,
     contained_among,
@@ -109,7 +109,10 @@ def evaluated(expression: Expression, columns: Sequence[Column]) -> Column:
         return evaluated(expression.within, (with_parts(columns[0], expression.size), *columns[1:]))
     # Floats that overflow become infinite in Python too, without a warning.
     with np.errstate(all="ignore"):
-        return _value(expression, _Given(tuple(columns), {}, size_of_column(columns[0]), may_share(expression)))
+        size = size_of_column(columns[0])
+        found = _value(expression, _Given(tuple(columns), {}, size, may_share(expression), may_keep(expression)))
+    assert size_of_column(found) == size, "there is a result for each row"
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,7 @@ class _Given:
         named: what each `Let` gave a name, by its number.
         size: how many rows there are.
         may_share: one object may stand twice in a result.
+        may_keep: the same, if what an operator gives may be a container that has members of its operands.
         by_python: what Python gave for parts of the expression, by their ids.
     """
 
@@ -128,13 +132,14 @@ class _Given:
     named: Mapping[int, Column]
     size: int
     may_share: bool
+    may_keep: bool
     by_python: dict[int, Column] = field(default_factory=dict)
 
     def rows(self, chosen: NDArray[np.bool_]) -> _Given:
         """Return some of the rows."""
         arguments = tuple(rows_of(each, chosen) for each in self.arguments)
         named = {number: rows_of(each, chosen) for number, each in self.named.items()}
-        return _Given(arguments, named, int(np.count_nonzero(chosen)), self.may_share)
+        return _Given(arguments, named, int(np.count_nonzero(chosen)), self.may_share, self.may_keep)
 
 
 def _value(expression: Expression, given: _Given) -> Column:
@@ -160,8 +165,10 @@ def _by_rows(expression: Expression, given: _Given, reason: NotColumnar | None =
 
 def _known(given: _Given, part: Expression) -> Column | None:
     """Return the column of a part that needs no evaluation; None: Python evaluates it."""
-    if id(part) in given.by_python:
-        return given.by_python[id(part)]
+    found = given.by_python.get(id(part))
+    # Python makes a container with a NaN once more, so that it has the very same as what stands beside it.
+    if found is not None and not (isinstance(found, Objects) and has_nan(found)):
+        return found
     root = root_of_path(part)
     # A variable without a column is one inside of the part that Python evaluates.
     if not isinstance(root, Argument) and not (isinstance(root, Local) and root.number in given.named):
@@ -253,9 +260,9 @@ def _together(members: tuple[Column, ...], given: _Given) -> Column:
 
 def _apart(members: Sequence[Column], given: _Given) -> Sequence[Column]:
     """Return the members of a new object, if no object may be there twice."""
+    if given.may_keep and any(isinstance(each, Objects) and not are_scalars(each.values) for each in members):
+        raise NotColumnar("objects that may contain other members of the tuple")
     if given.may_share:
-        if any(isinstance(each, Objects) and not are_scalars(each.values) for each in members):
-            raise NotColumnar("objects that may contain other members of the tuple")
         check_identities(members)
     return members
 
@@ -375,7 +382,8 @@ def _called(function: str, arguments: list[Column]) -> Column:
             raise NotColumnar("a method of str on something else")
         return method_of(function.removeprefix("str."), arguments)
     if function in ("min", "max"):
-        return extreme(function, _compared_ones(arguments))
+        of_constants = _of_constants(function, members := _compared_ones(arguments))
+        return extreme(function, members) if of_constants is None else of_constants
     if function in EACH_BY_PYTHON or (function == "round" and len(arguments) == 2):
         # NumPy (2.4) rounds 2.675 to 2.68; Python rounds the exact value, to 2.67.
         rows = list(map(items_of, map(_number_or_same, arguments)))
@@ -404,11 +412,23 @@ def _sum(column: Column) -> Column:
     column = tuples_of_lists(column)
     if not isinstance(column, Tuples) or sys.version_info >= (3, 12):
         raise NotColumnar("a sum that Python adds up")
+    if (of_constants := _of_constants("sum", column.members)) is not None:
+        return of_constants
     # From 0 on, as `sum` begins: 0 + -0.0 is 0.0.
     found: Column = numbers(ConstantColumn(0, column.size))
     for member in column.members:
         found = _arithmetic("+", numbers(found), numbers(member))
     return ConstantColumn(0, column.size) if not column.members else found
+
+
+def _of_constants(function: str, members: Sequence[Column]) -> Column | None:
+    """Return what a function gives for members that are the same in all rows; None if one differs, or there are none.
+
+    As numbers they would have one value in place of one for each row.
+    """
+    if not members or not all(isinstance(each, ConstantColumn) for each in members):
+        return None
+    return by_python(lambda *values: KNOWN[function](values), list(members))
 
 
 def _number_or_same(column: Column) -> Column:

@@ -53,7 +53,7 @@ from dstream.operators.columns.values import (
 )
 from dstream.operators.rows.syntax import FUNCTIONS, Form, form_of, syntax_of, with_syntax
 
-__all__ = ["PythonRaises", "are_scalars", "root_of_path", "rows_by_python"]
+__all__ = ["PythonRaises", "are_scalars", "has_nan", "root_of_path", "rows_by_python"]
 
 
 def rows_by_python(expression: Expression, leaf_of: Callable[[Expression], Column | None]) -> Column:
@@ -87,6 +87,7 @@ def rows_by_python(expression: Expression, leaf_of: Callable[[Expression], Colum
         raise NotColumnar("an object of a class with code of its own")
     if not all(map(_is_of_values, inner.walk())):
         check_identities(columns)
+    _check_containers(columns)
     form, constants = form_of(inner)
     loop = _loop(form, tuple(local.number for local, _ in leaves.values()))
     run = functools.partial(_evaluated, loop, constants, _may_grow(expression))
@@ -127,6 +128,43 @@ def _is_of_values(part: Expression) -> bool:
     if isinstance(part, Applied):
         return part.operator not in ("in", "not in")
     return is_leaf(part) or isinstance(part, Choice | Let | Text | Formatted)
+
+
+def _check_containers(columns: Sequence[Column]) -> None:
+    """Look whether a NaN is in a container and in another column, too: Python may have the very same in both.
+
+    Comparisons of containers, and `in`, find the same NaN; each column has one of its own.
+
+    Raises:
+        NotColumnar: there may be one.
+    """
+    has_containers = any(isinstance(each, Objects) and not are_scalars(each.values) for each in columns)
+    if has_containers and sum(map(has_nan, columns)) > 1:
+        raise NotColumnar("a NaN that may stand in a container, too")
+
+
+def has_nan(column: Column) -> bool:
+    """Return whether a column has a NaN, or objects that may be or contain one."""
+    if isinstance(column, Floats):
+        return bool(np.isnan(column.values).any())
+    if isinstance(column, Tuples):
+        return any(map(has_nan, column.members))
+    if isinstance(column, ConstantColumn):
+        return _may_have_nan(column.value)
+    return isinstance(column, Objects) and any(map(_may_have_nan, column.values))
+
+
+def _may_have_nan(value: Any) -> bool:
+    """Return whether a value is a NaN, or has one, or may have one."""
+    kind = type(value)
+    if kind is float:
+        return bool(value != value)
+    if kind is dict:
+        return any(map(_may_have_nan, (*value, *value.values())))
+    return any(map(_may_have_nan, value)) if kind in _CONTAINERS else kind not in _SHARED
+
+
+_CONTAINERS = (list, tuple, set, frozenset)
 
 
 def _warns(part: Expression) -> bool:
