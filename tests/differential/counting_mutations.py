@@ -20,7 +20,7 @@ MUTATIONS = of_columns([
     ("chain_evaluation", "            yield run_chain(one_by_one(ops), block)", "            yield block"),
     ("chain_evaluation", "[size_of_block(block)] * len(ops)", "[size_of_block(block)]"),
     ("chain_evaluation", "passing.effects.append(size)", "passing.effects.append(size + 1)"),
-    ("chain_evaluation", "first = 0 if open_block is not None else passing.steps", "first = passing.steps"),
+    ("chain_evaluation", "first = 0 if open_block is not None or are_shared(block) else", "first = 0 if are_shared(block) else"),
     ("chain_evaluation", "            open_block.end()\n", "            pass\n"),
     ("chain_evaluation", "run_chain(one_by_one(ops[len(first) :]), made)", "run_chain(ops[len(first) :], made)"),
     ("chain_evaluation", "None if open_block is None else open_block.items", "None"),
