@@ -14,6 +14,13 @@ from tests.differential.column_operators import Program, outcomes
 from tests.differential.random_functions import function_of
 from tests.differential.written_expressions import expression_of
 
+
+@pytest.fixture(autouse=True)
+def one_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This one process routes keys to itself."""
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+
+
 _GROW = ("map", programs._grow)
 _BEHIND = {
     "a filter before a change": [("filter", "lambda x: x.value[1]['v'] < 12"), _GROW],
