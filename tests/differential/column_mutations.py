@@ -179,7 +179,7 @@ MUTATIONS = of_columns([
     ("dstream.operators.joins.columns", "hashes_of(keys) % targets", "np.arange(len(keys)) % targets"),
     ("dstream.operators.joins.columns", "return not any(are_texts) or (all(are_texts) and ", "return (all(are_texts) or "),
     ("dstream.operators.joins.columns", "return isinstance(keys, Strings) == isinstance(self._keys, pa.StringArray)", "return True"),
-    ("dstream.operators.joins.columns", "self._keys.take(pa.array(numbers))", "self._keys.slice(0, len(numbers))"),
+    ("dstream.operators.joins.columns", "self._keys.take(array_of_ints(numbers))", "self._keys.slice(0, len(numbers))"),
     ("dstream.operators.joins.columns", "if size + bytes_of(rows[0]) > MOST_BYTES and held:", "if False:"),
     ("dstream.operators.joins.columns", "return column if isinstance(column, Strings) else None", "return column"),
     ("dstream.operators.joins.columns", "np.array(stable_hashes(keys.tolist()), np.int64)", "np.arange(len(keys))"),

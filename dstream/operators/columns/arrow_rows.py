@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dstream.failures import naming
 from dstream.operators.columns.built_rows import Access, RowsWithParts
 from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.encoded_calls import attribute_of_values, encoded_array
 from dstream.operators.columns.entries import Entries
-from dstream.operators.columns.strings import Strings, offsets_and_bytes
+from dstream.operators.columns.strings import Strings, numbers_of_array, offsets_and_bytes
 from dstream.operators.columns.values import GREATEST, Bools, Column, Floats, Ints, NotColumnar, Objects, rows_at
 from dstream.operators.rows.blocks import Block
 from dstream.spi import ArrowRows
@@ -194,7 +193,7 @@ def _is_one_of(kind: Any, *tests: str) -> bool:
 
 def _numbers(array: Any) -> Column:
     """Return numbers without nulls; unsigned ints of 64 bits may be too long."""
-    values = _values_of(array)
+    values = numbers_of_array(array)
     if pa.types.is_boolean(array.type):
         return Bools(values)
     if pa.types.is_floating(array.type):
@@ -205,25 +204,6 @@ def _numbers(array: Any) -> Column:
     if greatest > GREATEST:
         raise NotColumnar("ints of more than 64 bits")
     return Ints(values.astype(np.int64, copy=False), least, greatest)
-
-
-def _values_of(array: Any) -> NDArray[Any]:
-    is_chunked = isinstance(array, pa.ChunkedArray)
-    # `to_numpy` loads pandas (pyarrow 26), which takes a small program 0.3 to 0.5 s: more than all that it does.
-    if len(array) and not pa.types.is_boolean(array.type) and (not is_chunked or array.num_chunks == 1):
-        chunk = array.chunk(0) if is_chunked else array
-        kind = np.dtype(_NAMES.get(str(array.type), str(array.type)))
-        # The buffer may be longer, also by a part of a number.
-        values = np.frombuffer(chunk.buffers()[1], kind, len(chunk), chunk.offset * kind.itemsize)
-        values.setflags(write=False)  # The buffer is that of the array.
-        return values
-    # `Array.to_numpy` refuses to copy bools by default; that of a `ChunkedArray` copies (pyarrow 26).
-    found: NDArray[Any] = array.to_numpy() if is_chunked else array.to_numpy(zero_copy_only=False)
-    return found
-
-
-_NAMES = {"float": "float32"}
-"""The types of Arrow whose names in NumPy are others."""
 
 
 def _texts(array: Any) -> Strings | None:

@@ -13,7 +13,7 @@ from dstream.base.pickling import dumps
 from dstream.keys import stable_hashes
 from dstream.operators.columns.groups import numbered, stable_hashes_of_ints
 from dstream.operators.columns.ranks import ranks_of_column
-from dstream.operators.columns.strings import Strings
+from dstream.operators.columns.strings import Strings, numbers_of_array
 from dstream.operators.columns.values import (
     GREATEST,
     Column,
@@ -112,7 +112,7 @@ def _first_places(column: Column) -> Int64s:
         return np.empty(0, np.int64)
     if isinstance(column, Strings):
         # Strings of a column have no surrogates, so equal ones, and no others, have equal bytes.
-        codes = column.values.dictionary_encode().indices.to_numpy()
+        codes = numbers_of_array(column.values.dictionary_encode().indices)
         found = Ints(codes, 0, int(codes.max()))
     else:
         values = ranks_of_column(column, False).values

@@ -37,7 +37,7 @@ from dstream.operators.columns.groups import (
     places_of,
     sums_of_groups,
 )
-from dstream.operators.columns.strings import Strings
+from dstream.operators.columns.strings import Strings, numbers_of_array
 from dstream.operators.columns.values import (
     GREATEST,
     LEAST,
@@ -341,7 +341,7 @@ def _numbered(values: Any) -> tuple[Int64s, int]:
     import pyarrow as pa
 
     encoded = pa.array(values).dictionary_encode()
-    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+    return numbers_of_array(encoded.indices).astype(np.int64), len(encoded.dictionary)
 
 
 Table: TypeAlias = GroupTable | StringGroupTable | RowGroups

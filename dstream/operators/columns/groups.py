@@ -16,7 +16,7 @@ from dstream.base.memory import Bound
 from dstream.keys import stable_hashes
 from dstream.keys.hashing import SPREADERS
 from dstream.operators.columns.float_sums import FloatSums, float_sums_of_groups, merged_float_sums
-from dstream.operators.columns.strings import Strings
+from dstream.operators.columns.strings import Strings, array_of_ints, numbers_of_array
 from dstream.operators.columns.values import GREATEST, LEAST, ConstantColumn, Floats, Ints, NotColumnar, tight
 
 __all__ = [
@@ -198,9 +198,7 @@ def numbered(keys: Ints) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     if width <= max(2 * rows, _FEW_KEYS):
         numbers: Any = keys.values - keys.least
     else:
-        import pyarrow as pa
-
-        numbers = pa.array(keys.values).dictionary_encode().indices.to_numpy()
+        numbers = numbers_of_array(array_of_ints(keys.values).dictionary_encode().indices)
         width = int(numbers.max()) + 1
     first: NDArray[np.intp] = np.full(width, rows, np.intp)
     first[numbers[::-1]] = np.arange(rows - 1, -1, -1)  # Of several rows the one that is written last stays: the first.
@@ -357,11 +355,11 @@ def groups_of_texts(keys: Strings, *numbers: Ints | Floats | ConstantColumn) -> 
     # Counting needs no number for each row, as different sums do.
     if all(isinstance(each, ConstantColumn) for each in numbers):
         found = keys.values.value_counts()
-        counts, distinct = found.field("counts").to_numpy(), found.field("values")
+        counts, distinct = numbers_of_array(found.field("counts")), found.field("values")
         places: Any = None
     else:
         encoded = keys.values.dictionary_encode()
-        distinct, places = encoded.dictionary, encoded.indices.to_numpy()
+        distinct, places = encoded.dictionary, numbers_of_array(encoded.indices)
         counts = np.bincount(places, minlength=len(distinct))
     sums = tuple(
         counts * np.int64(each.value) if isinstance(each, ConstantColumn) else _sums(places, len(distinct), each)
@@ -384,7 +382,7 @@ def merged_text_tables(tables: Sequence[StringGroupTable]) -> StringGroupTable:
     # In chunks, since all keys in one array would be there twice; each chunk knows the keys of all (pyarrow 26).
     chunks = pa.chunked_array([table.keys.values for table in tables], pa.string()).dictionary_encode().chunks
     distinct = chunks[0].dictionary
-    numbered = np.concatenate([chunk.indices.to_numpy() for chunk in chunks])
+    numbered = np.concatenate([numbers_of_array(chunk.indices) for chunk in chunks])
     first = np.full(len(distinct), len(numbered), np.intp)
     first[numbered[::-1]] = np.arange(len(numbered) - 1, -1, -1)  # Of several rows the one that is written last stays.
     ranks = np.concatenate([table.ranks for table in tables])[first]

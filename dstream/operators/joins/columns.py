@@ -18,7 +18,7 @@ from dstream.operators.columns.chain_evaluation import compare_results
 from dstream.operators.columns.entries import Entries, JoinedRows, PassingRows, RowValues
 from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.groups import stable_hashes_of_ints
-from dstream.operators.columns.strings import Strings
+from dstream.operators.columns.strings import Strings, array_of_ints, numbers_of_array
 from dstream.operators.columns.values import (
     Column,
     Ints,
@@ -103,7 +103,7 @@ def together(keys: Sequence[Keys]) -> pa.Array[Any]:
     """Return keys of one type one after another, as Arrow has them; there is at least one batch of them."""
     import pyarrow as pa
 
-    return pa.concat_arrays([each.values if isinstance(each, Strings) else pa.array(each) for each in keys])
+    return pa.concat_arrays([each.values if isinstance(each, Strings) else array_of_ints(each) for each in keys])
 
 
 _MOST_ENTRIES = 131_072
@@ -347,7 +347,7 @@ class SideTable(JoinTable):
         self._keys_of_rows = [each.keys for each in held]
         encoded = together(self._keys_of_rows).dictionary_encode()
         self._keys = encoded.dictionary
-        numbers = encoded.indices.to_numpy()
+        numbers = numbers_of_array(encoded.indices)
         self._counts = np.bincount(numbers, minlength=len(self._keys))
         self._starts = np.cumsum(self._counts) - self._counts
         # Stable, so that the partners of a key keep their order.
@@ -409,7 +409,6 @@ class SideTable(JoinTable):
             yield as_entry((key, (item, None) if self._matching.holds_left else (None, item)))
 
     def _held_at(self, numbers: Int64s) -> list[Any]:
-        import pyarrow as pa
 
-        keys: list[Any] = self._keys.take(pa.array(numbers)).to_pylist()
+        keys: list[Any] = self._keys.take(array_of_ints(numbers)).to_pylist()
         return keys
