@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dstream.operators.columns import arrow_rows
+from dstream.operators.columns.strings import numbers_of_array
 from dstream.schema import types
 from dstream.schema.types import ColumnTypeError, array_of
 
@@ -85,7 +85,7 @@ def test_numbers_of_columns_are_those_of_pyarrow(kind, chunks):
     array = pyarrow.chunked_array([whole[1:4]] * chunks, whole.type) if chunks else whole[1:4]
     for each in (array, array[:0]):
         expected = each.to_numpy() if chunks else each.to_numpy(zero_copy_only=False)
-        found = arrow_rows._values_of(each)
+        found = numbers_of_array(each)
 
         assert (found.dtype, found.tolist()) == (expected.dtype, expected.tolist())
         assert found.flags.writeable == expected.flags.writeable
@@ -95,7 +95,7 @@ def test_a_buffer_may_end_in_a_part_of_a_number():
     """As one that another library has cut from a larger one."""
     buffer = pyarrow.py_buffer(bytes([1, *[0] * 7, 2, *[0] * 7, 9]))
     array = pyarrow.Array.from_buffers(pyarrow.int64(), 1, [None, buffer], offset=1)
-    assert arrow_rows._values_of(array).tolist() == array.to_numpy().tolist() == [2]
+    assert numbers_of_array(array).tolist() == array.to_numpy().tolist() == [2]
 
 
 _WRITES = """
