@@ -32,7 +32,7 @@ _STEP = Step("map", None, 0, 1)
 
 @dataclass
 class Sale:
-    """What rows are, and what they become."""
+    """Kinds of rows, and what they become."""
 
     city: str
     price: float

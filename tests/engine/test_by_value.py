@@ -296,7 +296,7 @@ def test_modules_that_cloudpickle_pickles_by_value_are_not_imported_elsewhere(tm
 
 
 def test_a_reducer_that_is_registered_later_is_used(monkeypatch):
-    """Those of `copyreg` are looked at for each pickle."""
+    """Reducers of `copyreg` are looked at for each pickle."""
 
     class Opened:
         pass

@@ -218,7 +218,7 @@ def test_the_compiler_asks_which_containers_change() -> None:
 
 
 def test_a_name_has_the_value_of_the_run() -> None:
-    """What is assigned to a container before it counts."""
+    """An assignment to a container before it counts."""
     rates = {"de": 1}
     op = next(iter(_plan(lambda w: rates.get(w, 0)).upstream.ops))
     rates["de"] = 2

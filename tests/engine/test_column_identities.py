@@ -212,7 +212,7 @@ def test_operators_may_keep_members_of_items() -> None:
 
 
 def test_a_variable_that_is_added_to_itself_again_and_again_is_looked_at_soon() -> None:
-    """What it may hold twice is counted twice, not 2 ** 60 times."""
+    """A part that it may hold twice is counted twice, not 2 ** 60 times."""
     expression: Expression = Local(60)
     for number in range(60, 0, -1):
         before = Local(number - 1) if number > 1 else Together((_ITEM,))

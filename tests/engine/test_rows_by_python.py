@@ -306,7 +306,7 @@ def _op(fn: Any, place: int) -> Op:
 
 
 def test_lists_of_python_are_taken_apart() -> None:
-    """Those of patterns that columns do not find; others are left to a loop."""
+    """Patterns that columns do not find are searched there; others are left to a loop."""
     fn = lambda r: re.findall(r"\d|[a-z]", r["x"])  # noqa: E731
     op = Op("flat_map", fn, None, Step("x", None, 0, 1), evaluation=StepEvaluation(_expression(fn), None, True))
     blocks: Iterator[Any] = iter([_records(x=["a1b", "", "ü7"])])

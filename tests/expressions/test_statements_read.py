@@ -107,7 +107,7 @@ def _outcome(run: Callable[[], Any]) -> Any:
     ],
 )
 def test_other_statements_are_not_read(fn: Callable[[Any], Any]) -> None:
-    """What is evaluated before the assignment might fail, and a class of the user's may check in its own way."""
+    """A part that is evaluated before the assignment might fail, and a class of the user's may check in its own way."""
     assert isinstance(read(fn), Unreadable)
 
 

@@ -19,7 +19,7 @@ __all__ = ["TextColumns", "only_chunk"]
 MOST_BYTES = 16 << 20
 """A block with a line that is longer is read item by item."""
 _ROWS = 8_192
-"""So many rows become items at a time."""
+"""The number of rows that become items at a time."""
 _MOST_FAILURES = 6
 """After so many blocks in a row that are not columnar, one of 63 is looked at."""
 
