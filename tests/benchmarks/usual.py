@@ -19,10 +19,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -34,6 +32,10 @@ from sources import csv_rows, json_lines, parquet_rows, text_files
 from tests.benchmarks.corpus import SCHEMA, Order, usual_file
 from tests.benchmarks.harness import Bench, Case, Contestant, Detail
 from tests.benchmarks.process_tree import cpu_seconds
+
+# Rivals are loaded where they run: a new process of ours has no use for them.
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["CODES", "cases"]
 
@@ -49,6 +51,13 @@ def _words_by_hand(data: Data) -> Any:
         for line in lines:
             found.update(re.findall(r"\w+", line.lower()))
     return found
+
+
+def _words_by_polars(table: pl.LazyFrame) -> pl.LazyFrame:
+    import polars as pl
+
+    words = pl.col("value").str.to_lowercase().str.extract_all(r"\w+").explode()
+    return table.select(words).group_by("value").len()
 
 
 def _narrow(ctx: ds.Context, data: Data) -> Any:
@@ -142,6 +151,12 @@ def _requests_by_hand(data: Data) -> Any:
         return Counter(re.search(r"/(\w+)/item/", json.loads(line)["request"]).group(1) for line in lines)  # type: ignore[union-attr]
 
 
+def _requests_by_polars(table: pl.LazyFrame) -> pl.LazyFrame:
+    import polars as pl
+
+    return table.group_by(pl.col("request").str.extract(r"/(\w+)/item/", 1)).len()
+
+
 def _tumbling(ctx: ds.Context, data: Data) -> Any:
     events = ctx.stream(range(data.size)).map(lambda n: (n * 37 % 50, n * 20))
     windows = events.aggregate_by_window(tumbling(10_000), counting(), timestamp=itemgetter(1), key=itemgetter(0))
@@ -216,6 +231,8 @@ class _Work:
 
     def by_polars(self, data: Data) -> Any:
         """Run the SQL, or expressions, in Polars."""
+        import polars as pl
+
         readers: dict[str, Any] = {".parquet": pl.scan_parquet, ".jsonl": pl.scan_ndjson, ".csv": pl.scan_csv}
         lines = {"has_header": False, "new_columns": ["value"], "separator": "\t", "quote_char": None}
         readers[".txt"] = functools.partial(pl.scan_csv, **lines)
@@ -226,6 +243,8 @@ class _Work:
 
     def by_duckdb(self, data: Data) -> Any:
         """Run the SQL in DuckDB."""
+        import duckdb
+
         connection = duckdb.connect()
         if self.kind:
             lines = "columns={'value': 'VARCHAR'}, delim='\t', quote='', escape='', header=false"
@@ -250,15 +269,13 @@ def _result(rows: Iterable[Any]) -> Any:
 
 # One line for each contestant shows them beside each other.
 # fmt: off
-_WORDS = pl.col("value").str.to_lowercase().str.extract_all(r"\w+").explode()
-_SHOP = pl.col("request").str.extract(r"/(\w+)/item/", 1)
 _BY_HASH = "ORDER BY id * 2654435761 % 4294967296"
 _SIDE = "SELECT id * 2654435761 % 4294967296 AS k, id AS v FROM {numbers}"
 _REPORTED = "SELECT shop, count(*) AS n, avg(price) AS price FROM data WHERE amount >= 100 GROUP BY shop"
 _WORKS = [
     _Work("W1", "words of text, MB", 30, "words.txt", _words, _words_by_hand,
           "SELECT word, count(*) FROM (SELECT {unnest}(regexp_extract_all(lower(value), {raw}'[\\pL\\pN_]+', 0)) "
-          "AS word FROM data) GROUP BY word", lambda table: table.select(_WORDS).group_by("value").len()),
+          "AS word FROM data) GROUP BY word", _words_by_polars),
     _Work("W2", "narrow ints", 10_000_000, "", _narrow,
           lambda data: sum(x for x in (n * 3 + 1 for n in range(data.size)) if x % 2 == 0),
           "SELECT sum(id * 3 + 1) FROM {numbers} WHERE (id * 3 + 1) % 2 = 0"),
@@ -280,7 +297,7 @@ _WORKS = [
     _Work("W6p", "Parquet, filter, two aggregates", 500_000, "orders.parquet", _report, _report_by_hand, _REPORTED),
     _Work("W7", "JSON lines, a regex, group", 125_000, "requests.jsonl", _requests, _requests_by_hand,
           "SELECT k, count(*) FROM (SELECT regexp_extract(request, {raw}'/(\\w+)/item/', 1) AS k FROM data) GROUP BY k",
-          lambda table: table.group_by(_SHOP).len()),
+          _requests_by_polars),
     _Work("W8", "events, tumbling count by key", 500_000, "", _tumbling,
           lambda data: Counter(t // 10_000 * 50 + k for k, t in ((n * 37 % 50, n * 20) for n in range(data.size))),
           "SELECT k, count(*) FROM "
