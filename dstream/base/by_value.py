@@ -62,8 +62,10 @@ def _dumps(kind: type[ValuePickler], value: Any) -> bytes:
         return target.getvalue()
 
 
-def dumps_with_shared(value: Any) -> tuple[bytes, list[SharedInProcess]]:
-    """Pickle `value` as for another process, except for `SharedInProcess` objects, which are returned beside it.
+def dumps_with_shared(value: Any) -> tuple[bytes, list[Any]]:
+    """Pickle `value` as for another process, except for what this one shares, which is returned beside it.
+
+    Shared are `SharedInProcess` objects, and classes that others cannot import.
 
     Raises:
         pickle.PicklingError: something in it pickles as a name of `__main__`; the message has the name.
@@ -74,7 +76,7 @@ def dumps_with_shared(value: Any) -> tuple[bytes, list[SharedInProcess]]:
         return target.getvalue(), pickler.shared
 
 
-def loads_with_shared(data: bytes, shared: list[SharedInProcess]) -> Any:
+def loads_with_shared(data: bytes, shared: list[Any]) -> Any:
     """Load what `dumps_with_shared` returned."""
     return _SharingUnpickler(io.BytesIO(data), shared).load()
 
@@ -160,15 +162,19 @@ class _NamingPickler(ValuePickler):
 
 
 class _SharingPickler(ValuePickler):
-    """Pickler that leaves `SharedInProcess` objects out, and collects them."""
+    """Pickler that leaves out `SharedInProcess` objects, and classes that have no name elsewhere, and collects them.
+
+    The copy of an object is of the class of the original, which is in this process already.
+    """
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.shared: list[SharedInProcess] = []
+        self.shared: list[Any] = []
 
     def persistent_id(self, obj: Any) -> int | None:
         """Return the position of a shared object; None for objects that are copied."""
-        if not isinstance(obj, SharedInProcess):
+        is_shared = isinstance(obj, SharedInProcess) or (isinstance(obj, type) and not is_importable(obj))
+        if not is_shared:
             return None
         self.shared.append(obj)
         return len(self.shared) - 1
@@ -177,14 +183,13 @@ class _SharingPickler(ValuePickler):
 class _SharingUnpickler(pickle.Unpickler):
     """Unpickler that puts shared objects back."""
 
-    def __init__(self, source: io.BytesIO, shared: list[SharedInProcess]) -> None:
+    def __init__(self, source: io.BytesIO, shared: list[Any]) -> None:
         super().__init__(source)
         self._shared = shared
 
-    def persistent_load(self, pid: Any) -> SharedInProcess:
+    def persistent_load(self, pid: Any) -> Any:
         """Return the shared object at a position."""
-        shared: SharedInProcess = self._shared[pid]
-        return shared
+        return self._shared[pid]
 
 
 @functools.lru_cache(maxsize=1024)
@@ -193,7 +198,7 @@ def _reducer_of(kind: Any) -> Callable[[ValuePickler, Any], Any] | None:
     if kind in _REDUCERS:
         return _REDUCERS[kind]
     if issubclass(kind, type):
-        return cloudpickle.Pickler.reducer_override  # type: ignore[no-any-return]
+        return _reduce_class
     is_usual = kind.__reduce_ex__ is object.__reduce_ex__ and kind.__reduce__ is object.__reduce__
     has_reducer = kind in copyreg.dispatch_table
     is_of_python = bool(kind.__flags__ & _HEAP_TYPE)  # an object of C has a name of its own module, if any
@@ -203,6 +208,30 @@ def _reducer_of(kind: Any) -> Callable[[ValuePickler, Any], Any] | None:
 # `Py_TPFLAGS_HEAPTYPE` of CPython, which a static type of C does not have.
 _HEAP_TYPE = 1 << 9
 _module_of: Callable[[Any, str], str] = vars(pickle)["whichmodule"]
+
+
+def _reduce_class(pickler: ValuePickler, kind: type) -> Any:
+    """Return the reduction of a class: one that travels by value remains as it is in the process that made it."""
+    reduced = cloudpickle.Pickler.reducer_override(pickler, kind)
+    if type(reduced) is not tuple or len(reduced) < _WITH_SETTER:
+        return reduced
+    if kind not in _copied_classes:
+        _own_classes.add(kind)
+    return *reduced[:-1], functools.partial(_complete_class, reduced[-1])
+
+
+_WITH_SETTER = 6
+"""Parts of a reduction whose last one sets the state."""
+_own_classes: weakref.WeakSet[type] = weakref.WeakSet()
+_copied_classes: weakref.WeakSet[type] = weakref.WeakSet()
+"""Classes that came from this process, and those that another one has sent."""
+
+
+def _complete_class(complete: Callable[[type, Any], Any], kind: type, state: Any) -> None:
+    # cloudpickle (3.1) finds the class of this process, and gives it methods with other globals: those of the copy.
+    if kind not in _own_classes:
+        _copied_classes.add(kind)
+        complete(kind, state)
 
 
 def _reduce_checked(pickler: ValuePickler, value: Any) -> Any:

@@ -87,6 +87,14 @@ class Missing:
 
 MISSING = Missing()
 
+SEEN = {}
+
+class Counted:
+    limits = [1]
+    def put(self, n):
+        SEEN[n] = self.limits
+        return len(SEEN)
+
 def made(n):
     return UserId(n), fib(n), priced(n), Pair(n), kind([n])
 
@@ -200,6 +208,49 @@ def test_what_comes_back_is_the_original(way, script):
     original = eval(way, script)
 
     assert pickle.loads(dumps(original)) is original
+
+
+ECHO = """
+import pickle, sys
+import dstream
+from dstream.base.pickling import dumps
+seen = []
+for data in pickle.load(sys.stdin.buffer):
+    kind = pickle.loads(data)
+    seen.append((kind.limits, kind().put(1), dumps(kind)))
+pickle.dump(seen, sys.stdout.buffer)
+"""
+
+
+def test_a_class_of_main_is_left_as_it_is_where_it_was_made(script):
+    """Its methods look at the same globals and attributes as before, also if it comes back from another process."""
+    counted = script["Counted"]
+    before = dict(vars(counted))
+    sent = [dumps(counted)]
+    counted.limits = [2]
+    sent.append(dumps(counted))
+
+    run = subprocess.run([sys.executable, "-c", ECHO], input=pickle.dumps(sent), capture_output=True, check=True)
+    (first, _, back), (second, _, again) = pickle.loads(run.stdout)
+
+    assert (first, second) == ([1], [2]), "a process that has the class takes its newer attributes"
+    assert [pickle.loads(each) for each in (*sent, back, again)] == [counted] * 4
+    assert vars(counted)["put"] is before["put"]
+    assert counted().put(5) == len(script["SEEN"]) == 1
+
+
+def test_a_run_in_this_process_copies_functions_and_not_the_classes_of_main(script):
+    """A copy of a method would change other globals for everybody."""
+    counted = script["Counted"]
+    put = vars(counted)["put"]
+    function = eval("lambda n: (SEEN.setdefault(n, n), Counted)", script)
+
+    copied, shared = by_value.dumps_with_shared([function, counted()])
+    copy, instance = by_value.loads_with_shared(copied, shared)
+
+    assert copy(3) == (3, counted)
+    assert script["SEEN"] == {}
+    assert (type(instance), vars(counted)["put"]) == (counted, put)
 
 
 def test_a_worker_keeps_the_cache_of_a_function_until_what_it_uses_changes(script, monkeypatch):
