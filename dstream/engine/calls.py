@@ -7,10 +7,11 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from dstream.base.threads import contextmanager, in_a_thread
 from dstream.engine.display import BOARD, Board, Display, ProgressFacts, chosen, quietly
@@ -21,6 +22,8 @@ from dstream.spi import RunStatus
 
 __all__ = ["Call", "Cancellation", "Operation", "Progress", "Submitted"]
 
+
+T = TypeVar("T")
 
 _LONGEST = 100
 _END = object()
@@ -89,6 +92,12 @@ class Progress:
         """Return an operation that asks for `facts` when it is shown; None if it is not to be shown."""
         display = quietly(lambda: self._choose(self._asked))
         return None if display is None else Operation(self._board, display, facts)
+
+    def of_start(self, start: Callable[[], T]) -> T:
+        """Return the result of a start of Spark, which is shown while the caller waits for it."""
+        operation = self.begin(lambda: ProgressFacts("starting Spark"))
+        with nullcontext() if operation is None else operation:
+            return start()
 
     def tell(self, line: str) -> None:
         """Write a line to stderr, unless the user wants none; a failure to write it is ignored."""

@@ -257,6 +257,9 @@ def connect(
     start = _STARTERS[chosen["engine"]](chosen, caches)
     if chosen["engine"] == "spark" and (_is_at_a_prompt() if chosen["warm"] is None else chosen["warm"]):
         start = _started_beside(start, chosen["master"])
+    close = getattr(start, "close", None)
+    if chosen["engine"] == "spark":
+        start = functools.partial(_shown_start, chosen, start)
     stages, shown = _stages(chosen, start, caches.found), _shown_choices(chosen)
     context = Context(
         start,
@@ -266,7 +269,7 @@ def connect(
         shown,
         opening,
         chosen["job"],
-        getattr(start, "close", None),
+        close,
     )
     contexts.add(context)
     return context
@@ -308,6 +311,12 @@ def _spark_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine
     # At the call: Spark starts much later, where a message would not name the line of `connect`.
     launch.check_machine(chosen["master"], chosen["config"])
     return functools.partial(_started_spark, chosen, caches)
+
+
+def _shown_start(chosen: Configuration, start: Callable[[], Engine]) -> Engine:
+    from dstream.engine.calls import Progress
+
+    return Progress(chosen["progress"]).of_start(start)
 
 
 def _refuse_workers() -> None:
@@ -401,7 +410,9 @@ class _AutoStart:
         return AutoEngine(
             _local_starter(chosen, caches)(),
             InProcessEngine(memory, progress, caches, broadcast, columns),
-            SparkStart(self._spark, self._beside_a_run, progress.tell, begun, chosen["warm"] is not False),
+            SparkStart(
+                self._spark, self._beside_a_run, progress.tell, begun, chosen["warm"] is not False, progress.of_start
+            ),
             functools.partial(_cores_of_spark, chosen),
             caches.found,
             AutoSettings(chosen["local_limit"], broadcast, columns),

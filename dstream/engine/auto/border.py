@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from itertools import islice
 from time import monotonic
@@ -58,6 +59,7 @@ class SparkStart:
         tell: says a line to the user.
         begun: a start that has begun before.
         may_begin: it may start beside a run that needs it later; otherwise it starts where a plan needs it.
+        wait: calls what starts it, or waits for it, and shows that to the user meanwhile.
         clock: reads a monotonic clock.
 
     Attributes:
@@ -72,6 +74,7 @@ class SparkStart:
         tell: Callable[[str], object],
         begun: StartBeside | None = None,
         may_begin: bool = True,
+        wait: Callable[[Callable[[], Any]], Any] = operator.call,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self.failure = ""
@@ -83,6 +86,7 @@ class SparkStart:
         self._engine: Any = None
         self._begun = begun
         self._may_begin = may_begin
+        self._wait = wait
         self._is_starting = self._is_told = False
         self._lock = RenewedLock()
 
@@ -98,7 +102,7 @@ class SparkStart:
                 self._is_starting = True
                 begun, self._begun = self._begun, None
                 try:
-                    self._engine = self._start() if begun is None else begun()
+                    self._engine = self._wait(self._start if begun is None else begun)
                 finally:
                     self._is_starting = False
                 self.failure = ""

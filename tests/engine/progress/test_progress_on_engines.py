@@ -11,11 +11,13 @@ import pytest
 
 import dstream as ds
 from collectors import counting, grouping_by
+from dstream.engine.auto.border import SparkStart
 from dstream.engine.calls import Progress
 from dstream.engine.display import Board
 from dstream.engine.spark.port.classic import ClassicPort
 from dstream.engine.spark.run.stage_runner import ItemCounts, _Sums
 from dstream.engine.tasks.runtime import CountItems, StageTask
+from dstream.errors import SetupError
 
 
 class Seen:
@@ -240,3 +242,36 @@ def test_numbers_are_forgotten_with_their_operation(spark_context):
     counts.forget("a")
 
     assert counts.of("a") == 0
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_a_start_of_spark_is_shown_while_a_plan_waits_for_it(is_begun):
+    """Begun by the plan, or before it; it is shown until it ends, also if it fails."""
+    seen, waiting = Seen(), []
+    progress = Progress(True, seen.board, lambda asked: SimpleNamespace(erase=int))
+
+    def start():
+        waiting.append([each.facts().title for each in seen.board._waiting])
+        raise SetupError("no Java")
+
+    begun = functools.partial(start) if is_begun else None
+    spark = SparkStart(start, lambda: None, print, begun, wait=progress.of_start)
+    with pytest.raises(SetupError):
+        spark.engine()
+
+    assert waiting == [["starting Spark"]]
+    assert [facts.title for facts in seen.facts] == ["starting Spark"]
+    assert seen.board._waiting == []
+
+
+@pytest.mark.parametrize("engine", ["spark", "auto"])
+def test_a_context_shows_that_spark_starts(monkeypatch, engine):
+    """Where a plan needs it."""
+
+    def of_start(progress, start):
+        raise SetupError("shown")
+
+    monkeypatch.setattr(Progress, "of_start", of_start)
+
+    with ds.connect(engine=engine, warm=False) as context, pytest.raises(SetupError, match="shown"):
+        context.stream([1]).to_df()
