@@ -254,19 +254,22 @@ def connect(
     opening = _storage_opener(chosen, allowed)
     # One for both engines of `auto`: each finds what the other one has cached.
     caches = Caches()
+    if chosen["engine"] != "local" and inside_a_worker():
+        raise refused_on_a_worker("connect()")
     start = _STARTERS[chosen["engine"]](chosen, caches)
     if chosen["engine"] == "spark" and (_is_at_a_prompt() if chosen["warm"] is None else chosen["warm"]):
         start = _started_beside(start, chosen["master"])
     close = getattr(start, "close", None)
     if chosen["engine"] == "spark":
-        start = functools.partial(_shown_start, chosen, start)
-    stages, shown = _stages(chosen, start, caches.found), _shown_choices(chosen)
+        from dstream.engine.calls import Progress
+
+        start = functools.partial(Progress(chosen["progress"]).of_start, start)
     context = Context(
         start,
         chosen["engine"],
         lambda: opening(chosen["storage"]),
-        stages,
-        shown,
+        _stages(chosen, start, caches.found),
+        _shown_choices(chosen),
         opening,
         chosen["job"],
         close,
@@ -305,23 +308,11 @@ def _local_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine
 
 
 def _spark_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]:
-    _refuse_workers()
     from dstream.engine.spark.session import launch
 
     # At the call: Spark starts much later, where a message would not name the line of `connect`.
     launch.check_machine(chosen["master"], chosen["config"])
     return functools.partial(_started_spark, chosen, caches)
-
-
-def _shown_start(chosen: Configuration, start: Callable[[], Engine]) -> Engine:
-    from dstream.engine.calls import Progress
-
-    return Progress(chosen["progress"]).of_start(start)
-
-
-def _refuse_workers() -> None:
-    if inside_a_worker():
-        raise refused_on_a_worker("connect()")
 
 
 def _started_spark(chosen: Configuration, caches: Caches) -> Engine:
@@ -368,7 +359,6 @@ def _is_at_a_prompt() -> bool:
 
 
 def _auto_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]:
-    _refuse_workers()
     if chosen["master"] is not None:
         from dstream.engine.spark.session import launch  # here: without one, most programs need none of it
 
@@ -411,7 +401,12 @@ class _AutoStart:
             _local_starter(chosen, caches)(),
             InProcessEngine(memory, progress, caches, broadcast, columns),
             SparkStart(
-                self._spark, self._beside_a_run, progress.tell, begun, chosen["warm"] is not False, progress.of_start
+                self._spark,
+                functools.partial(self._beside, elsewhere=True),
+                progress.tell,
+                begun,
+                chosen["warm"] is not False,
+                progress.of_start,
             ),
             functools.partial(_cores_of_spark, chosen),
             caches.found,
@@ -425,14 +420,9 @@ class _AutoStart:
         launch.check_machine(self._chosen["master"], self._chosen["config"])
         return _started_spark(self._chosen, self._caches)
 
-    def _beside(self) -> WarmStart[Any] | None:
-        """Begin to start Spark beside the caller; None if it runs already, or elsewhere."""
-        started: Any = _started_beside(self._spark, self._chosen["master"])
-        return None if started == self._spark else started
-
-    def _beside_a_run(self) -> WarmStart[Any] | None:
-        """Begin to start Spark beside a run or a job, also elsewhere: epochs wait for no server. None if it runs."""
-        started: Any = _started_beside(self._spark, self._chosen["master"], elsewhere=True)
+    def _beside(self, elsewhere: bool = False) -> WarmStart[Any] | None:
+        """Begin to start Spark beside the caller; `elsewhere` too: epochs wait for no server. None if it runs."""
+        started: Any = _started_beside(self._spark, self._chosen["master"], elsewhere)
         return None if started == self._spark else started
 
     def close(self) -> None:
@@ -444,9 +434,9 @@ class _AutoStart:
 def _is_cluster(master: str | None) -> bool:
     if master is None and _runs_no_spark():
         return False
-    from dstream.engine.spark.session import launch
+    from dstream.engine.spark.session.launch import is_cluster
 
-    return launch.is_cluster(master)
+    return is_cluster(master)
 
 
 def _runs_no_spark() -> bool:
@@ -456,14 +446,13 @@ def _runs_no_spark() -> bool:
 
 def _cores_of_spark(chosen: Configuration) -> int | None:
     """Return how many tasks Spark will run at the same time; None if that is known only when it runs."""
-    is_default = chosen["master"] is None and "spark.default.parallelism" not in chosen["config"]
-    if is_default and _runs_no_spark():
+    if chosen["master"] is None and "spark.default.parallelism" not in chosen["config"] and _runs_no_spark():
         return cores_here()
     from dstream.engine.spark.session import launch
 
     known = launch.known_cores(chosen["master"], chosen["config"])
-    is_whole_machine = chosen["master"] in (None, "local[*]") and launch.starts_here(chosen["master"])
-    return cores_here() if known is None and is_whole_machine else known
+    is_whole = known is None and chosen["master"] in (None, "local[*]") and launch.starts_here(chosen["master"])
+    return cores_here() if is_whole else known
 
 
 _STARTERS = {"spark": _spark_starter, "local": _local_starter, "auto": _auto_starter}

@@ -188,7 +188,7 @@ def begun(monkeypatch):
     """The masters for which a start has begun; no Spark starts."""
     masters = []
     monkeypatch.setattr(launch, "check_machine", lambda master, config: None)
-    monkeypatch.setattr(connection, "_started_beside", lambda start, master: masters.append(master) or start)
+    monkeypatch.setattr(connection, "_started_beside", lambda start, master, *_: masters.append(master) or start)
     return masters
 
 
