@@ -2,6 +2,7 @@
 
 Nine tenths of the CPU of a short script are the start of Python and imports. What a script imports itself it has to
 name all the same; tests of what imports load, and of how processes start and end, start a Python of their own.
+`serving_functions()` forks a process for each function instead, any number of them at the same time.
 """
 
 from __future__ import annotations
@@ -10,17 +11,21 @@ import gc
 import importlib
 import json
 import os
+import pickle
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import traceback
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-__all__ = ["LoadedPython", "running_python"]
+__all__ = ["LoadedPython", "running_python", "serving_functions"]
 
 _REPOSITORY = Path(__file__).parents[2]
 _LOADED = [
@@ -34,6 +39,11 @@ _PROGRAM = """
 from tests.servers.loaded_python import next_script
 
 exec(*next_script())
+"""
+_SERVER = """
+from tests.servers.loaded_python import serve_functions
+
+serve_functions()
 """
 
 
@@ -72,17 +82,39 @@ class LoadedPython:
 @contextmanager
 def running_python(modules: Sequence[str] = _LOADED) -> Iterator[LoadedPython]:
     """Start Python with some modules, and without what steers dstream and Spark; end it at the end."""
+    with _started(_PROGRAM, *modules) as process:
+        yield LoadedPython(process)
+
+
+@contextmanager
+def serving_functions(modules: Sequence[str]) -> Iterator[str]:
+    """Start Python with some modules, and give the socket at which it runs functions; end it at the end.
+
+    Each connection is a process. It is sent the environment, a function and its arguments as one pickle, and answers
+    with pickles: its id, `("said", value)` for each value that a generator yields, and at last `("returned", value)` or
+    `("raised", traceback)`. The connection ends with the process.
+    """
+    with tempfile.TemporaryDirectory(prefix="dstream-") as folder:  # The path of a socket has a hundred characters.
+        address = f"{folder}/functions"
+        with _started(_SERVER, address, *modules) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            yield address
+
+
+@contextmanager
+def _started(program: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     known = {name: value for name, value in os.environ.items() if not name.startswith(("DSTREAM_", "PYSPARK_"))}
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM, *modules],
+        [sys.executable, "-c", program, *arguments],
         env={**known, "PYTHONPATH": str(_REPOSITORY)},
         stdin=pipe,
         stdout=pipe,
         text=True,
         bufsize=0,
     ) as process:
-        yield LoadedPython(process)
+        yield process
         assert process.stdin is not None
         process.stdin.close()
 
@@ -129,3 +161,50 @@ def _become(
     main.__file__ = script
     sys.modules["__main__"] = main
     return compile(Path(script).read_text(encoding="utf-8"), script, "exec"), vars(main)
+
+
+def serve_functions() -> None:
+    """Fork a process for each connection until the input ends; return in each of them once its function has ended."""
+    address, *modules = sys.argv[1:]
+    _load(modules)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nobody waits for them here: they leave no zombies.
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen()
+        print("ready", flush=True)
+        while listener in select.select([listener, sys.stdin], [], [])[0]:
+            connection = listener.accept()[0]
+            if os.fork() == 0:
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                listener.close()
+                _run_function(connection)
+                return
+            connection.close()
+
+
+def _run_function(connection: socket.socket) -> None:
+    sys.stdout = sys.stderr
+    stream = connection.makefile("rwb")
+
+    def say(*answer: Any) -> None:
+        stream.write(pickle.dumps(answer))
+        stream.flush()
+
+    say("runs", os.getpid())
+    environment, function, arguments = pickle.load(stream)
+    os.environ.clear()
+    os.environ.update(environment)
+    try:
+        said = function(*arguments)
+        say("returned", _last_of(said, say) if hasattr(said, "send") else said)
+    except Exception:
+        say("raised", traceback.format_exc())
+
+
+def _last_of(generator: Any, say: Any) -> Any:
+    """Say what a generator yields, and give what it returns."""
+    while True:
+        try:
+            say("said", next(generator))
+        except StopIteration as stop:
+            return stop.value

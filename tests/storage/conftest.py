@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -22,6 +24,7 @@ import pytest
 
 from dstream.spi.store import Storage
 from dstream.storage import Settings, open_storage
+from tests.servers.loaded_python import serving_functions
 
 WAIT = 30.0
 """Seconds after which a server or a process that says nothing is broken, even on a busy machine."""
@@ -48,45 +51,32 @@ class Backend:
 
 # ------------------------------------------------------------------------------------------------------ other processes
 
-_CHILD = """
-import pickle, sys
-out = sys.stdout.buffer
-sys.stdout = sys.stderr
-function, arguments = pickle.load(sys.stdin.buffer)
-def say(what, value):
-    out.write(pickle.dumps((what, value)))
-    out.flush()
-try:
-    said = function(*arguments)
-    if hasattr(said, "send"):
-        while True:
-            try:
-                say("said", next(said))
-            except StopIteration as stop:
-                said = stop.value
-                break
-    say("returned", said)
-except Exception as error:
-    import traceback
-    say("raised", traceback.format_exc())
-"""
+_LOADED = ["redis", "dstream.collections", "dstream.storage.lake", "dstream.storage.redis", "dstream.storage.sqlite"]
+
+
+@pytest.fixture(scope="session")
+def functions_elsewhere() -> Iterator[str]:
+    """The one Python of the test run from which processes of functions are forked; half a second is its start."""
+    with serving_functions(_LOADED) as address:
+        yield address
 
 
 class Elsewhere:
     """A function that runs in a process of its own. If it is a generator, what it yields arrives here at once."""
 
-    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
-        self._process = subprocess.Popen([sys.executable, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self._process.stdin is not None
-        cloudpickle.dump((function, arguments), self._process.stdin)
-        self._process.stdin.close()
+    def __init__(self, address: str, function: Callable[..., Any], *arguments: Any) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(address)
+        self._stream = self._socket.makefile("rwb")
+        _, self._pid = pickle.load(self._stream)
+        cloudpickle.dump((dict(os.environ), function, arguments), self._stream)
+        self._stream.flush()
 
     def said(self) -> Iterator[Any]:
         """Give what the function yields; stop when it returns or its process is killed."""
-        assert self._process.stdout is not None
-        with contextlib.suppress(EOFError, pickle.UnpicklingError):
+        with contextlib.suppress(EOFError, pickle.UnpicklingError, ConnectionError):
             while True:
-                what, value = pickle.load(self._process.stdout)
+                what, value = pickle.load(self._stream)
                 if what == "raised":
                     raise AssertionError(f"in the other process:\n{value}")
                 if what == "returned":
@@ -98,23 +88,31 @@ class Elsewhere:
         """Wait for the function and give what it returned."""
         for _ in self.said():
             pass
-        self._process.wait(WAIT)
+        self._wait()
         return self.result
 
     def kill(self) -> None:
         """End the process at once: SIGKILL."""
-        self._process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGKILL)
+
+    def _wait(self) -> None:
+        """Wait for the end of the process, with which the connection ends."""
+        self._socket.settimeout(WAIT)
+        with contextlib.suppress(ConnectionError):
+            while self._socket.recv(2**16):
+                pass
 
     def close(self) -> None:
-        """End the process if it still runs, and release the pipe."""
-        assert self._process.stdout is not None
-        self._process.kill()
-        self._process.wait(WAIT)
-        self._process.stdout.close()
+        """End the process if it still runs, and close the connection."""
+        self.kill()
+        self._wait()
+        self._stream.close()
+        self._socket.close()
 
 
 @pytest.fixture
-def elsewhere(request: pytest.FixtureRequest) -> Iterator[Callable[..., Elsewhere]]:
+def elsewhere(request: pytest.FixtureRequest, functions_elsewhere: str) -> Iterator[Callable[..., Elsewhere]]:
     """Start a function of the test's file in another process: `elsewhere(function, *arguments)`."""
     started: list[Elsewhere] = []
     modules = [sys.modules[__name__], request.module]
@@ -122,7 +120,7 @@ def elsewhere(request: pytest.FixtureRequest) -> Iterator[Callable[..., Elsewher
         cloudpickle.register_pickle_by_value(module)
 
     def start(function: Callable[..., Any], *arguments: Any) -> Elsewhere:
-        started.append(Elsewhere(function, *arguments))
+        started.append(Elsewhere(functions_elsewhere, function, *arguments))
         return started[-1]
 
     yield start
