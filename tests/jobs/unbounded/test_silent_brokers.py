@@ -160,13 +160,14 @@ def test_a_job_goes_on_when_its_broker_was_killed(ctx, broker, topics, monkeypat
     assert (content(topics[1]), Counter(ctx.get_list(name))) == (Counter("0123"), Counter("0123"))
 
 
-def test_a_broker_that_stays_silent_fails_the_job(ctx, broker, silence, topics, caplog):
+def test_a_broker_that_stays_silent_fails_the_job(ctx, broker, silence, topics, monkeypatch, caplog):
     """As often as it may start again it does, and says so; the error names the topic and the broker."""
     job = ctx.new_job(copying(topics, f"copied-{uuid4().hex}"), config=ds.JobConfig(auto_restart=(2, 0.01)))
     eventually(lambda: job.epoch >= 1)
     runs = job.metrics().runs
     caplog.set_level(logging.WARNING, "dstream.jobs")
-    silence.begin()
+    # Between two calls: one that has begun before waits for half a minute.
+    fall_silent(monkeypatch, [silence.begin], *MOMENTS["asking"])
     with pytest.raises(UNAVAILABLE, match=f"'t.*{broker.address}"):
         job.join(60)
 

@@ -34,7 +34,7 @@ class FullAt:
 def _job(store, **arguments):
     job = store.begin(None, **arguments)
     try:
-        job.commit(written(job.writer, [(f"new{n}", n) for n in range(2000)]))
+        job.commit(written(job.writer, [(f"new{n}", n) for n in range(200)]))
     except BaseException:
         job.abort()
         raise
@@ -80,10 +80,11 @@ def _failures(full, change):
             assert number > 1, "nothing was written"
             assert full.count < number, "a failure went unnoticed"
             return
+    raise AssertionError("its last writes were never refused")
 
 
 LIST_CHANGES = {
-    "extend": lambda items: items.extend(range(2000)),
+    "extend": lambda items: items.extend(range(200)),
     "edit": lambda items: items.edit(lambda view: Splice(1, 4, ["x"])),
     "compact": lambda items: items.compact(),
 }
