@@ -614,6 +614,13 @@ class BaseStream(Generic[T]):
 
             raise AttributeError(no_such_name(type(self), name, self._kinds["Stream"]))
 
+        def __getitem__(self, key: object) -> NoReturn:
+            # `dict(stream)` comes here as well: it takes what has `keys()`, as streams of entries do, for a mapping.
+            raise TypeError(
+                "a stream has no items by number or key: limit(n).to_list() gives the first ones, to_list() all; "
+                "collect(to_map(key, value)) makes a dict, and dict(iter(stream)) one of pairs"
+            )
+
     def _stays_in_the_driver(self) -> str:
         """Explain why a function that runs on the workers cannot capture this, and the alternative."""
         return (

@@ -280,3 +280,15 @@ def a_collector_as_in_java(desk):
 def a_source_as_in_jet(desk):
     """The name that Jet has."""
     from sources import mapJournal  # noqa: F401  # here
+
+
+@mistake(TypeError, r"no items by number or key", r"limit\(n\)\.to_list\(\)")
+def an_item_by_its_number(desk):
+    """Lists have places, streams have not."""
+    desk.ctx.stream([1, 2])[0]  # here
+
+
+@mistake(TypeError, r"no items by number or key", r"dict\(iter\(stream\)\)")
+def a_dict_of_a_stream_of_pairs(desk):
+    """Python asks whatever has `keys` for its items by key."""
+    dict(desk.ctx.stream([("a", 1)]))  # here
