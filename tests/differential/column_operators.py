@@ -60,6 +60,7 @@ from dstream.plan.operations.sort_limit import Limit, Top
 from dstream.plan.steps import KeyInColumns, Op, Step, unchanged
 from dstream.stream.reductions import extreme
 from dstream.values import Entry
+from dstream.values.bad_records import EncodedLines
 from dstream.values.entries import as_entry, key_of
 from tests.differential.column_programs import Checks, judged
 from tests.differential.random_functions import FORMS, Form, function_of, items_of_form, source_of
@@ -318,10 +319,16 @@ def _block(items: list[Any]) -> Block:
         return iter(items)
     if items and all(type(item) is dict and tuple(item) == ("k", "v", "t") for item in items):
         return _rows_of(items)
+    if len(items) % 3 == 1 and all(type(item) is str and _NOT_IN_LINES.isdisjoint(item) for item in items):
+        lines = "".join(f"{item}\n" for item in items)
+        return EncodedLines(lines.encode(), is_ascii=lines.isascii(), are_few=len(items) == 1)
     try:
         return column_of(items) if len(items) % 4 else iter(items)
     except NotColumnar:
         return iter(items)
+
+
+_NOT_IN_LINES = {"\n", "\ud800"}
 
 
 def _rows_of(items: list[Any]) -> Block:

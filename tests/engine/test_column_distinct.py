@@ -14,6 +14,7 @@ from dstream.operators.columns.distinct import in_places
 from dstream.operators.columns.values import Ints, column_of, items_of, stacked
 from dstream.operators.rows.batches import loads
 from dstream.operators.rows.blocks import ColumnItems
+from dstream.values.bad_records import EncodedLines
 
 
 @pytest.fixture(autouse=True)
@@ -113,3 +114,13 @@ def test_stacked_ints_know_the_ends_of_all() -> None:
 
     assert isinstance(found, Ints)
     assert (found.least, found.greatest) == (-3, 5)
+
+
+def test_lines_of_files_are_columns(step, task):
+    """Unless they are few: NumPy takes longer to load than these."""
+    lines = [EncodedLines(b"b\n\na\n", is_ascii=True), EncodedLines(b"a\nc\n", is_ascii=True)]
+    few = EncodedLines(b"d\nd\n", is_ascii=True, are_few=True)
+    rows = list(RouteFirsts(1, step, True)(ColumnItems(iter([*lines, few])), task))
+
+    assert [type(loads(row.payload)).__name__ for row in rows] == ["FirstRows", "list"]
+    assert [loads(row.payload) for row in rows][1] == [(5, "d")]

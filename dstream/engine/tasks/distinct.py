@@ -24,6 +24,7 @@ from dstream.operators.rows.blocks import Block, ColumnItems, given
 from dstream.operators.rows.operations import Task
 from dstream.operators.rows.spill import distinct_of_batches
 from dstream.plan.steps import Step
+from dstream.values.bad_records import EncodedLines
 
 if TYPE_CHECKING:
     from dstream.operators.columns.values import Column
@@ -87,7 +88,7 @@ def _gathered(blocks: Iterator[Block]) -> Iterator[Block]:
     """Give neighbouring columns of one type together."""
     held: list[Any] = []
     rows = size = 0
-    for block in blocks:
+    for block in map(_at_hand, blocks):
         is_column = not isinstance(block, Sequence | Iterator)
         is_full = rows >= _MOST_ROWS or size >= _MOST_BYTES
         if held and (not is_column or is_full or type(block) is not type(held[0])):
@@ -95,23 +96,35 @@ def _gathered(blocks: Iterator[Block]) -> Iterator[Block]:
             held, rows, size = [], 0, 0
         if is_column:
             held.append(block)
-            rows, size = rows + _ROWS, size + _bytes_of_texts(block)
+            more, bytes_of_texts = _weight(block)
+            rows, size = rows + more, size + bytes_of_texts
         else:
             yield block
     if held:
         yield _stacked(held)
 
 
-_ROWS = 32_768
-"""A block has no more of them."""
 _MOST_BYTES = 2**26
 """The number of bytes of strings from which on no more blocks are put together."""
 
 
-def _bytes_of_texts(column: Any) -> int:
-    from dstream.operators.columns.values import bytes_of_texts  # loads NumPy, which made the column
+def _at_hand(block: Block) -> Block:
+    """Return lines of a file as a column, unless they are few; other blocks as they are."""
+    if type(block) is not EncodedLines or block.are_few:
+        return block
+    from dstream.operators.columns.values import NotColumnar, column_at_hand  # loads NumPy
 
-    return bytes_of_texts(column)
+    try:
+        return column_at_hand(block)
+    except NotColumnar:
+        return block
+
+
+def _weight(column: Any) -> tuple[int, int]:
+    """Return how many rows a column has, and how many bytes their strings have."""
+    from dstream.operators.columns.values import bytes_of_texts, size_of_column  # loads NumPy, which made the column
+
+    return size_of_column(column), bytes_of_texts(column)
 
 
 def _stacked(columns: list[Any]) -> Block:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dstream.operators.columns.encoded import ENCODED_TYPES, Encoded
-from dstream.operators.columns.strings import Strings
+from dstream.operators.columns.strings import Strings, array_of_ints, numbers_of_array
 from dstream.operators.columns.values import (
     Bools,
     Column,
@@ -69,12 +69,10 @@ def _paired(codes: NDArray[np.int64] | None, places: list[Any], column: Encoded)
     return numbers, [*([of[place] for place in before.tolist()] for of in places), own.tolist()]
 
 
-def _numbered(values: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def _numbered(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Return a number for each value of an array, and the values by number."""
-    import pyarrow as pa
-
-    encoded = pa.array(values).dictionary_encode()
-    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_numpy()
+    encoded = array_of_ints(values).dictionary_encode()
+    return numbers_of_array(encoded.indices).astype(np.int64), numbers_of_array(encoded.dictionary)
 
 
 def as_encoded(column: Column) -> Encoded:

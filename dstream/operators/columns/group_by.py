@@ -37,7 +37,7 @@ from dstream.operators.columns.groups import (
     places_of,
     sums_of_groups,
 )
-from dstream.operators.columns.strings import Strings, numbers_of_array
+from dstream.operators.columns.strings import Strings, array_of_ints, numbers_of_array
 from dstream.operators.columns.values import (
     GREATEST,
     LEAST,
@@ -338,9 +338,7 @@ def _codes(keys: Column) -> Int64s:
 
 def _numbered(values: Any) -> tuple[Int64s, int]:
     """Return a number for each value of an array, and how many different ones there are."""
-    import pyarrow as pa
-
-    encoded = pa.array(values).dictionary_encode()
+    encoded = (array_of_ints(values) if isinstance(values, np.ndarray) else values).dictionary_encode()
     return numbers_of_array(encoded.indices).astype(np.int64), len(encoded.dictionary)
 
 

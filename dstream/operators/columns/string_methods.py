@@ -22,7 +22,7 @@ from dstream.operators.columns.string_runs import (
     has_other_blanks,
     words_of,
 )
-from dstream.operators.columns.strings import StringLists, Strings, array_of, offsets_and_bytes
+from dstream.operators.columns.strings import StringLists, Strings, array_of, array_of_ints, offsets_and_bytes
 from dstream.operators.columns.values import Bools, Column, ConstantColumn, Ints, NotColumnar, size_of_column
 
 __all__ = [
@@ -305,7 +305,7 @@ def _size(column: Column) -> int:
 
 def texts_of_ints(column: Ints) -> Strings:
     """Return `str` of each int."""
-    return Strings(pa.array(column.values).cast(pa.string()), is_ascii=True)
+    return Strings(array_of_ints(column.values).cast(pa.string()), is_ascii=True)
 
 
 def _split(texts: Strings, separator: Any = None) -> StringLists:

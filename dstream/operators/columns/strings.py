@@ -86,9 +86,7 @@ class Strings:
 
     def taken(self, places: NDArray[np.intp]) -> Strings:
         """Return the texts at these places."""
-        import pyarrow as pa
-
-        return Strings(self.values.take(pa.array(places)), is_ascii=self.is_ascii)
+        return Strings(self.values.take(array_of_ints(places)), is_ascii=self.is_ascii)
 
     def tolist(self) -> list[str]:
         """Return the texts as objects of Python: one long text is taken apart, which is faster than to make each."""
@@ -227,7 +225,8 @@ def _ended(array: Any, separator: str) -> bytes:
     from pyarrow.compute import call_function
 
     # As the one list of an array, since Arrow joins the members of lists.
-    together = pa.ListArray.from_arrays(pa.array([0, len(array)], pa.int32()), array)
+    ends = pa.Array.from_buffers(pa.int32(), 2, [None, pa.py_buffer(np.array([0, len(array)], np.int32))])
+    together = pa.ListArray.from_arrays(ends, array)
     joined: Any = call_function("binary_join", [together, separator])
     return bytes(joined[0].as_buffer()) + separator.encode()
 
@@ -254,8 +253,8 @@ _NAMES = {"float": "float32"}
 """The types of Arrow whose names in NumPy are others."""
 
 
-def array_of_ints(values: NDArray[np.int64]) -> Any:
+def array_of_ints(values: NDArray[Any]) -> Any:
     """Return ints of 64 bits as an array of Arrow, without a copy; `pyarrow.array` loads pandas as well."""
     import pyarrow as pa
 
-    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values, np.int64))])

@@ -15,12 +15,18 @@ from dstream.operators.columns.chain_evaluation import compare_results
 from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.ranks import ranks_of_column, ranks_of_items
 from dstream.operators.columns.strings import Strings
-from dstream.operators.columns.values import Column, NotColumnar, column_of, items_of, rows_at, size_of_column
+from dstream.operators.columns.values import (
+    Column,
+    NotColumnar,
+    column_at_hand,
+    items_of,
+    rows_at,
+    size_of_column,
+)
 from dstream.operators.rows.blocks import Block, given
 from dstream.operators.rows.spill import taken_first
 from dstream.plan.steps import KeyInColumns
 from dstream.spi import Collector, InColumns
-from dstream.values.bad_records import EncodedLines
 
 __all__ = ["first_of_blocks", "top_of_blocks"]
 
@@ -68,7 +74,7 @@ def _candidates(
 ) -> Iterable[Any] | None:
     """Return the rows that may be among the first; None if their keys have no order in columns beside those held."""
     try:
-        column = _column_of(block)
+        column = column_at_hand(block)
         keys = _keys_of(columns.expression, column)
         # With fewer than `count` items so far, any row may be among the first.
         last = held[-1:] if len(held) == count else []
@@ -76,19 +82,6 @@ def _candidates(
     except NotColumnar:
         return None
     return items_of(rows_at(column, places))
-
-
-def _column_of(block: Block) -> Column:
-    """Return a block as a column, if that costs less than to look at its items.
-
-    Raises:
-        NotColumnar: it does not.
-    """
-    if not isinstance(block, Sequence | Iterator):
-        return block
-    if type(block) is not EncodedLines:
-        raise NotColumnar("items that stand in no column")
-    return column_of(block)
 
 
 def _keys_of(expression: Expression | None, column: Column) -> Column:
@@ -177,7 +170,7 @@ def first_of_blocks(collector: Collector[Any, Any, Any], known: InColumns, block
 
 def _needed(collector: Collector[Any, Any, Any], known: InColumns, block: Block) -> Iterable[Any]:
     try:
-        column = _column_of(block)
+        column = column_at_hand(block)
         keys = _keys_of(known.expression, column)
         # In the order of the rows: of equal keys a collector keeps the one that it meets first.
         places = np.sort(_first_places(keys, known.first, known.reverse, ()))

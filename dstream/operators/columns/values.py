@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.strings import MOST_BYTES, StringLists, Strings
-from dstream.operators.rows.blocks import LazyRows
+from dstream.operators.rows.blocks import Block, LazyRows
 from dstream.values.bad_records import EncodedLines
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "TooFewRows",
     "Tuples",
     "bytes_of_texts",
+    "column_at_hand",
     "column_of",
     "items_of",
     "numbers",
@@ -175,6 +176,19 @@ def _of_lines(items: EncodedLines) -> Strings:
 
 
 _MOST_BYTES = 2**30
+
+
+def column_at_hand(block: Block) -> Column:
+    """Return a block as a column, if that costs less than to look at its items.
+
+    Raises:
+        NotColumnar: it does not.
+    """
+    if not isinstance(block, Sequence | Iterator):
+        return block
+    if type(block) is not EncodedLines:
+        raise NotColumnar("items that stand in no column")
+    return _of_lines(block)
 
 
 def _of_texts(items: Sequence[Any]) -> Strings:
