@@ -24,7 +24,7 @@ from dstream.engine.physical.vertices import (
     Vertex,
     with_calls,
 )
-from dstream.engine.tasks.distinct import read_placed
+from dstream.engine.tasks.distinct import read_forwarded, read_placed
 from dstream.engine.tasks.readers import read_batches, read_buckets
 from dstream.engine.tasks.sinks import WriteEach
 from dstream.explain.bounds import InputAlternatives, OfEarlierJob
@@ -330,7 +330,7 @@ class WorstCaseStages:
                 waiting += (each.source for each in draft.inputs if each.source not in draft.kept)
 
 
-_OF_BATCHES = (read_batches, read_buckets, read_placed)
+_OF_BATCHES = (read_batches, read_buckets, read_forwarded, read_placed)
 """Readers that give what another task has written as it stands."""
 
 

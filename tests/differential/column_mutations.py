@@ -231,6 +231,13 @@ MUTATIONS = of_columns([
     ("distinct", "np.array(stable_hashes(column.tolist()), np.int64)", "np.zeros(len(column), np.int64)"),
     ("distinct", "places.take(chosen[start : start + size])", "places.take(chosen[:size])"),
     ("distinct", "firsts + before", "firsts"),
+    ("distinct", "np.arange(known, size_of_column(found))", "np.arange(0, size_of_column(found))"),
+    ("distinct", "_first_rows(stacked([*before, *own]))", "stacked([*before, *own])"),
+    ("distinct", "_first_rows(stacked(before))", "stacked(before)"),
+    ("distinct", "    if isinstance(column, Strings):\n        return Strings(column.values.unique(), is_ascii=column.is_ascii)\n", "    if isinstance(column, Strings):\n        return column\n"),
+    ("dstream.engine.tasks.distinct", "row.source == row.target", "True"),
+    ("dstream.engine.tasks.distinct", "range(task.partition, self.targets)", "range(task.partition, task.partition + 1)"),
+    ("dstream.engine.tasks.distinct", "groupby(batches, itemgetter(0))", "groupby(batches, lambda _: 0)"),
     ("distinct", "np.lexsort((places, sources))", "np.lexsort((sources, places))"),
     ("windows", "rows_at(column, np.arange(rows - size + 1, rows)), _is_not_first", "rows_at(column, np.arange(rows - size + 1, rows)), is_first"),
     ("windows", "np.arange(rows - size + 1, rows)", "np.arange(rows - size, rows)"),
@@ -400,6 +407,8 @@ def _tests_of(mutation: Mutation) -> list[str]:
     module, old, _ = mutation
     if module == "dstream.collectors.totals":
         return ["tests/collectors/test_totals.py"]
+    if module == "dstream.engine.tasks.distinct":
+        return ["tests/engine/test_column_distinct.py"]
     if module == "dstream.collectors.ranking":
         return ["tests/engine/test_column_top.py"]
     if module in (

@@ -32,7 +32,17 @@ import dstream.operators.joins.columns as column_joining
 from collectors import bottom_n, max_by, min_by, to_list, top_n
 from dstream.base.pickling import dumps
 from dstream.engine.compiler.evaluation import step_evaluation
-from dstream.engine.tasks.distinct import RouteBack, RouteFirsts, back_in_order, first_of_each, one_of_each, read_placed
+from dstream.engine.tasks.distinct import (
+    RouteBack,
+    RouteFirsts,
+    RouteForward,
+    back_in_order,
+    first_of_each,
+    first_of_forwarded,
+    one_of_each,
+    read_forwarded,
+    read_placed,
+)
 from dstream.engine.tasks.gatherers import AccumulateAcross, AccumulateInside, Bordering
 from dstream.engine.tasks.readers import read_batches, read_buckets
 from dstream.engine.tasks.routing import RouteSide
@@ -122,7 +132,7 @@ def program(seed: int) -> Program:
         operator = random.choice(("windows ahead", "borders"))
         return Program(parts, operator, None, columns, False, targets, f"{parts} {operator}, {targets} in each")
     if choice < 0.55:
-        operator = random.choice(("distinct ordered", "distinct unordered"))
+        operator = random.choice(("distinct ordered", "distinct unordered", "distinct forward"))
         if random.random() < 0.4:
             parts = [[[*map(_second_of, _numbered_texts(random))] for _ in part] for part in parts]
         return Program(parts, operator, None, columns, False, targets, f"{parts} {operator}, targets={targets}")
@@ -456,6 +466,8 @@ _PARTS = expression_of("lambda x: (x[0], x[1][0], x[1][1])")
 
 
 def _distinct(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
+    if made.operator == "distinct forward":
+        return _distinct_forward(parts, 1 if made.targets == 1 else len(parts))
     is_ordered = made.operator == "distinct ordered"
     route, rows = RouteFirsts(made.targets, _STEP, is_ordered), list[Row]()
     for number, items in enumerate(parts):
@@ -473,6 +485,18 @@ def _distinct(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
         batches = read_batches(row for row in sent if row.target == target)
         found += back_in_order(batches, StageTask(target, _BOUND))
     return found if is_ordered else sorted(found, key=repr)
+
+
+def _distinct_forward(parts: Sequence[Iterator[Any]], partitions: int) -> list[Any]:
+    """Give the items of each target; all of them share one partition, or none does."""
+    route, rows, found = RouteForward(None, len(parts), _STEP), list[Row](), list[Any]()
+    for number, items in enumerate(parts):
+        rows += route(items, StageTask(number, _BOUND))
+    rows.sort(key=lambda row: (row.target, row.source, row.sequence))
+    for number in range(partitions):
+        here = (row for row in rows if row.target % partitions == number)
+        found += first_of_forwarded(None, _STEP, read_forwarded(here), StageTask(number, _BOUND))
+    return found
 
 
 def _windows(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
@@ -553,6 +577,7 @@ def watched(counts: Counter[str]) -> Iterator[None]:
         patch.object(column_top, "_first_texts", counted("first texts", column_top._first_texts)),
         patch.object(column_windows, "_windows", counted("windows", column_windows._windows)),
         patch.object(column_distinct, "_first_places", counted("firsts", column_distinct._first_places)),
+        patch.object(column_distinct, "_first_rows", counted("first rows", column_distinct._first_rows)),
         patch.object(column_entries, "_repeated", counted("repeated", column_entries._repeated)),
         patch.object(column_joining, "_evaluated_keys", counted("keys", column_joining._evaluated_keys)),
         patch.object(column_entries, "check_unshared", counted("unshared", column_entries.check_unshared)),

@@ -6,7 +6,17 @@ import math
 
 import pytest
 
-from dstream.engine.tasks.distinct import RouteBack, RouteFirsts, back_in_order, first_of_each, one_of_each, read_placed
+from dstream.engine.tasks.distinct import (
+    RouteBack,
+    RouteFirsts,
+    RouteForward,
+    back_in_order,
+    first_of_each,
+    first_of_forwarded,
+    one_of_each,
+    read_forwarded,
+    read_placed,
+)
 from dstream.engine.tasks.readers import read_batches
 from dstream.engine.tasks.runtime import StageTask
 from dstream.keys import canonical, stable_hash
@@ -124,3 +134,50 @@ def test_lines_of_files_are_columns(step, task):
 
     assert [type(loads(row.payload)).__name__ for row in rows] == ["FirstRows", "list"]
     assert [loads(row.payload) for row in rows][1] == [(5, "d")]
+
+
+def forwarded(step, parts, key=None, memory=2**40):
+    """Give the items of each target that the first items of partitions are sent forward to."""
+    rows = [
+        row
+        for number, items in enumerate(parts)
+        for row in RouteForward(key, len(parts), step)(items, StageTask(number, memory))
+    ]
+    rows.sort(key=lambda row: (row.target, row.source, row.sequence))
+    for target in range(len(parts)):
+        here = read_forwarded(row for row in rows if row.target == target)
+        yield first_of_forwarded(key, step, here, StageTask(target, memory))
+
+
+@pytest.mark.parametrize("memory", [1, 2**40])
+def test_each_partition_gives_what_none_before_has(step, memory):
+    """In order; a partition without items gives none, and 1 is the same item as 1.0."""
+    parts = [columns([5, 1, 5], iter([2, "a"])), columns(), columns([1.0, 3.5]), columns(["b", "a", "b"])]
+    found = [list(items) for items in forwarded(step, parts, memory=memory)]
+
+    assert found == [[5, 1, 2, "a"], [], [3.5], ["b"]]
+
+
+def test_strings_stay_columns_where_they_are_sent_forward(step, monkeypatch):
+    """Also those that come in several parts, with rows that are in another one."""
+    monkeypatch.setattr("dstream.operators.columns.distinct._ROWS_OF_PART", 1)
+    monkeypatch.setattr("dstream.engine.tasks.distinct._MOST_ROWS", 1)
+    parts = [columns(["a", "b", "a"], ["c", "a"]), columns(["c", "a", "d", "", "d"])]
+    (first,), (second,) = [list(items.blocks()) for items in forwarded(step, parts)]
+
+    assert (first.tolist(), second.tolist()) == (["a", "b", "c"], ["d", ""])
+
+
+def test_a_partition_knows_its_rows_by_their_target(step):
+    """Where several targets share a partition, each gives its own items."""
+    rows = [row for number in (0, 1) for row in RouteForward(None, 2, step)(columns([number, 7]), StageTask(number, 1))]
+    rows.sort(key=lambda row: (row.target, row.source))
+
+    assert list(first_of_forwarded(None, step, read_forwarded(iter(rows)), StageTask(0, 2**40))) == [0, 7, 1]
+
+
+def test_the_first_items_of_each_key_are_sent_forward(step):
+    """The key function decides, in a partition and behind it."""
+    found = [list(items) for items in forwarded(step, [iter(["to", "be", "sea"]), iter(["or", "seas"])], len)]
+
+    assert found == [["to", "sea"], ["seas"]]

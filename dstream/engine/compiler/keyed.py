@@ -27,7 +27,17 @@ from dstream.engine.physical.vertices import (
     only_if,
     piped,
 )
-from dstream.engine.tasks.distinct import RouteBack, RouteFirsts, back_in_order, first_of_each, one_of_each, read_placed
+from dstream.engine.tasks.distinct import (
+    RouteBack,
+    RouteFirsts,
+    RouteForward,
+    back_in_order,
+    first_of_each,
+    first_of_forwarded,
+    one_of_each,
+    read_forwarded,
+    read_placed,
+)
 from dstream.engine.tasks.readers import (
     first_of_keys,
     in_place_order,
@@ -75,6 +85,8 @@ class OneOfEachKey(Wide):
 
     def begin(self, inputs: Items, partitions: int) -> Move:
         node, step, targets = self.node, self.node.step, self.facts.targets(partitions)
+        if self.is_ordered and partitions <= _FEW_PARTITIONS:
+            return Done(self._forward(inputs, partitions))
         # With a key function items come one by one in any case.
         if node.key is None and self.facts.reads_functions:
             return Done(self._in_columns(inputs, partitions, targets))
@@ -88,6 +100,15 @@ class OneOfEachKey(Wide):
         firsts = piped((met,), node, functools.partial(first_of_keys, key, step), _FIRSTS)
         back = Taken(Vertex(firsts, RouteByPlace(partitions, targets), step))
         return Done(back_in_place(node, back, targets))
+
+    def _forward(self, inputs: Items, partitions: int) -> Items:
+        """Leave out at each partition what those before it have: no item is sent to the place of its key and back."""
+        key, step = guarded(self.node), self.node.step
+        routed = Taken(Vertex(inputs, RouteForward(key, partitions, step), step, decided=self.decided))
+        met = Rows((routed,), partitions, read_forwarded, is_ordered=True, why=_FORWARD)
+        find, is_columnar = functools.partial(first_of_forwarded, key, step), key is None and self.facts.reads_functions
+        gives = only_if("all items are numbers of one type, or strings") if is_columnar else one_by_one()
+        return piped((met,), self.node, find, _OWN_FIRSTS, gives=gives)
 
     def _in_columns(self, inputs: Items, partitions: int, targets: int) -> Items:
         """Do the same where items are their own keys, and may stand in columns."""
@@ -103,6 +124,10 @@ class OneOfEachKey(Wide):
         return piped((placed,), node, back_in_order, _IN_ORDER, gives=OutputFormat())
 
 
+_FEW_PARTITIONS = 3
+"""Up to so many, the first items are sent twice at most on average, which costs less than to find their places."""
+_FORWARD = "the first items of each partition also come to those behind it"
+_OWN_FIRSTS = "the first item of each key that no partition before has"
 _FIRSTS_MEET = "the first items of each key, one from each task, meet in one place"
 _FIRSTS = "the first item of each key"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import chain, count, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +17,9 @@ from dstream.engine.tasks.readers import first_of_keys, in_place_order
 from dstream.engine.tasks.routing import RouteFirstOnes
 from dstream.engine.tasks.rows import ITEMS, Row
 from dstream.engine.tasks.runtime import StageTask
-from dstream.engine.tasks.sinks import RouteByKey, RouteByPlace
+from dstream.engine.tasks.sinks import RouteByKey, RouteByPlace, first_ones_in_order
 from dstream.failures import naming
-from dstream.operators.rows.batches import loads_items
+from dstream.operators.rows.batches import Batcher, loads_items
 from dstream.operators.rows.blocks import Block, ColumnItems, given
 from dstream.operators.rows.operations import Task
 from dstream.operators.rows.spill import distinct_of_batches
@@ -29,7 +29,17 @@ from dstream.values.bad_records import EncodedLines
 if TYPE_CHECKING:
     from dstream.operators.columns.values import Column
 
-__all__ = ["RouteBack", "RouteFirsts", "back_in_order", "first_of_each", "one_of_each", "read_placed"]
+__all__ = [
+    "RouteBack",
+    "RouteFirsts",
+    "RouteForward",
+    "back_in_order",
+    "first_of_each",
+    "first_of_forwarded",
+    "one_of_each",
+    "read_forwarded",
+    "read_placed",
+]
 
 
 _MOST_ROWS = 2**20
@@ -131,6 +141,85 @@ def _stacked(columns: list[Any]) -> Block:
     from dstream.operators.columns.values import stacked_or_items  # loads NumPy, which made the columns
 
     return stacked_or_items(columns)
+
+
+@dataclass(frozen=True)
+class RouteForward:
+    """Send the first ones of equal items of a partition to its own target, and to those of all partitions behind it.
+
+    Attributes:
+        targets: one for each partition.
+    """
+
+    key: Callable[[Any], Any] | None
+    targets: int
+    step: Step
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        for sequence, (size, data) in enumerate(self._batches(items, task)):
+            for target in range(task.partition, self.targets):
+                yield Row(target, task.partition, sequence, ITEMS, size, data)
+
+    def _batches(self, items: Iterator[Any], task: StageTask) -> Iterator[tuple[int, bytes]]:
+        is_column = self.key is None and type(items) is ColumnItems
+        for block in _gathered(items.blocks()) if is_column and isinstance(items, ColumnItems) else (items,):
+            found = None if isinstance(block, Sequence | Iterator) else _packed(block)
+            yield from self._by_items(given(block), task) if found is None else found
+
+    def _by_items(self, items: Iterable[Any], task: StageTask) -> Iterator[tuple[int, bytes]]:
+        with naming(self.step):
+            firsts = first_ones_in_order(enumerate(items), self.key, task.bound)
+            yield from Batcher().batches(map(itemgetter(2), firsts))
+
+
+def _packed(column: Column) -> Iterator[tuple[int, bytes]] | None:
+    from dstream.operators.columns.distinct import packed_firsts  # loads NumPy, which made the column
+
+    return packed_firsts(column)
+
+
+def read_forwarded(rows: Iterator[Row]) -> Iterator[tuple[int, bool, Any]]:
+    """Give (target, whether the rows come from the partition of their target, batch) of each row."""
+    for row in rows:
+        yield row.target, row.source == row.target, loads_items(row.payload)
+
+
+def first_of_forwarded(
+    key: Callable[[Any], Any] | None, step: Step, batches: Iterator[tuple[int, bool, Any]], task: Task
+) -> Iterator[Any]:
+    """Give the items of a partition that are the first ones of equal items, given those of the partitions before it."""
+    # A partition has several targets if they are more than the partitions.
+    targets = groupby(batches, itemgetter(0))
+    return ColumnItems(chain.from_iterable(_of_target(key, step, each, task) for _, each in targets))
+
+
+def _of_target(
+    key: Callable[[Any], Any] | None, step: Step, batches: Iterator[tuple[int, bool, Any]], task: Task
+) -> Iterator[Block]:
+    held = deque[tuple[int, bool, Any]]()
+    for each in batches:
+        held.append(each)
+        if isinstance(each[2], list) or task.bound.exceeded():
+            break
+    else:
+        from dstream.operators.columns.distinct import own_firsts  # loads NumPy, which made the columns
+
+        found = own_firsts(
+            [rows for _, is_own, rows in held if not is_own], [rows for _, is_own, rows in held if is_own]
+        )
+        if found is not None:
+            yield found
+            return
+    yield _own_items(key, step, chain(_drained(held), batches), task)
+
+
+def _own_items(
+    key: Callable[[Any], Any] | None, step: Step, batches: Iterable[tuple[int, bool, Any]], task: Task
+) -> Iterator[Any]:
+    pairs = (
+        (is_own, item) for _, is_own, rows in batches for item in (rows if isinstance(rows, list) else given(rows))
+    )
+    return map(itemgetter(1), filter(itemgetter(0), first_of_keys(key, step, pairs, task)))
 
 
 def one_of_each(step: Step, batches: Iterator[Any], task: Task) -> Iterator[Any]:

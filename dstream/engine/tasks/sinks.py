@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, count, islice
 from typing import Any
 
-from dstream.base.memory import BatchPace, Growth, pieces, small_lists
+from dstream.base.memory import BatchPace, Bound, Growth, pieces, small_lists
 from dstream.engine.tasks.rows import COLUMNS, ITEMS, STOPPED, WAITING, Row
 from dstream.engine.tasks.runtime import StageTask
 from dstream.failures import naming
@@ -40,6 +40,7 @@ __all__ = [
     "WriteItems",
     "WriteParts",
     "WritePrefix",
+    "first_ones_in_order",
 ]
 
 
@@ -358,23 +359,28 @@ class RouteByKey:
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         task.check_can_route()
         placed = (
-            (stable_hash(key) % self.targets, (position, item)) for position, key, item in self._first_ones(items, task)
+            (stable_hash(key) % self.targets, (position, item))
+            for position, key, item in first_ones_in_order(enumerate(items, self.before), self.key, task.bound)
         )
         with naming(self.step):
             yield from Router(self.targets, task).rows(placed)
 
-    def _first_ones(self, items: Iterator[Any], task: StageTask) -> Iterator[tuple[int, Any, Any]]:
-        seen: set[Any] = set()
-        for piece in pieces(enumerate(items, self.before), _CHUNK):
-            for position, item in piece:
-                key = canonical(item if self.key is None else self.key(item))
-                if key not in seen:
-                    seen.add(key)
-                    yield position, key, item
-            if task.bound.exceeded():
-                # A key that is forgotten is sent twice, and its target keeps the first of the two.
-                seen.clear()
-                task.bound.spilled()
+
+def first_ones_in_order(
+    placed: Iterator[tuple[int, Any]], key: Callable[[Any], Any] | None, bound: Bound
+) -> Iterator[tuple[int, Any, Any]]:
+    """Give (position, canonical key, item) of the first item of each key, and of each key that was forgotten."""
+    seen: set[Any] = set()
+    for piece in pieces(placed, _CHUNK):
+        for position, item in piece:
+            found = canonical(item if key is None else key(item))
+            if found not in seen:
+                seen.add(found)
+                yield position, found, item
+        if bound.exceeded():
+            # A key that is forgotten is sent twice, and its target keeps the first of the two.
+            seen.clear()
+            bound.spilled()
 
 
 @dataclass(frozen=True)

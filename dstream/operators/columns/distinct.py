@@ -31,7 +31,7 @@ from dstream.operators.columns.values import (
     whole,
 )
 
-__all__ = ["FirstRows", "firsts_met", "firsts_of_task", "in_places", "sent_back"]
+__all__ = ["FirstRows", "firsts_met", "firsts_of_task", "in_places", "own_firsts", "packed_firsts", "sent_back"]
 
 
 Int64s = NDArray[np.int64]
@@ -119,6 +119,36 @@ def _first_places(column: Column) -> Int64s:
         found = Ints(values, int(values.min()), int(values.max()))
     _, first = numbered(found)
     return np.sort(first[first < len(found.values)]).astype(np.int64, copy=False)
+
+
+def packed_firsts(column: Column) -> Iterator[tuple[int, bytes]] | None:
+    """Give (number of rows, pickled column) of the first row of each value; None if they are no numbers or strings."""
+    try:
+        found = _first_rows(column)
+    except NotColumnar:
+        return None
+    return ((size, dumps(part)) for part, size in parts_of(found, _ROWS_OF_PART) if size)
+
+
+def own_firsts(before: Sequence[Column], own: Sequence[Column]) -> Column | None:
+    """Return the first row of each value that is in no column before; None if the values are of several types."""
+    try:
+        found = _first_rows(stacked([*before, *own]))
+        known = size_of_column(_first_rows(stacked(before))) if before else 0
+    except NotColumnar:
+        return None
+    return rows_at(found, np.arange(known, size_of_column(found))) if known else found
+
+
+def _first_rows(column: Column) -> Column:
+    """Return the first row of each value, in order.
+
+    Raises:
+        NotColumnar: the values are neither numbers nor strings.
+    """
+    if isinstance(column, Strings):
+        return Strings(column.values.unique(), is_ascii=column.is_ascii)
+    return numbers(spread(rows_at(column, _first_places(column))))
 
 
 def firsts_met(sources: Sequence[int], batches: Sequence[FirstRows]) -> Tuples | None:
