@@ -21,6 +21,7 @@ from tests.collectors.cases_of_laws import CASES, EVERY, KEYED, Case
 every_case = pytest.mark.parametrize("case", EVERY)
 quick = settings(max_examples=20, deadline=None)
 with_each_library = settings(quick, max_examples=5)
+with_the_kit = settings(quick, max_examples=5)  # Each of them is what it draws itself, in some twenty ways.
 
 
 def shape(result: Any) -> Any:
@@ -137,7 +138,7 @@ def test_pickling_changes_nothing(case, library, data):
 
 
 @every_case
-@quick
+@with_the_kit
 @given(data=st.data())
 def test_the_kit_for_users_finds_nothing(case, data):
     """`check_collector` tries the laws in its own way and has no false alarm."""
