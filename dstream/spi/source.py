@@ -111,12 +111,21 @@ class ArrowRows:
         import pyarrow as pa
 
         try:
-            return of.take(places)
+            return of.take(_indices(places))
         except pa.ArrowNotImplementedError:  # Of some types it can be sliced and joined alone (pyarrow 26).
             if isinstance(of, pa.RecordBatch):
                 columns = [ArrowRows.chosen(column, places) for column in of.columns]
                 return pa.RecordBatch.from_arrays(columns, schema=of.schema)
             return pa.concat_arrays([of.slice(0, 0), *(of.slice(place, 1) for place in map(int, places))])
+
+
+def _indices(places: Any) -> Any:
+    """Return places as an array of Arrow: of an array of NumPy `take` would load pandas (pyarrow 26)."""
+    import pyarrow as pa
+
+    if getattr(places, "dtype", None) != "int64" or not places.flags.c_contiguous:
+        return places
+    return pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(places)])
 
 
 @runtime_checkable

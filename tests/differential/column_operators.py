@@ -29,6 +29,7 @@ import dstream.operators.columns.ranks as column_sorting
 import dstream.operators.columns.top as column_top
 import dstream.operators.columns.windows as column_windows
 import dstream.operators.joins.columns as column_joining
+import dstream.operators.joins.key_index as key_index
 from collectors import bottom_n, max_by, min_by, to_list, top_n
 from dstream.base.pickling import dumps
 from dstream.engine.compiler.evaluation import step_evaluation
@@ -290,6 +291,9 @@ def outcomes(made: Program, seed: int) -> tuple[Outcome, Outcome]:
         patch.multiple(sorting, **sizes),
         patch.multiple(column_sorting, **limits),
         patch.multiple(column_joining, **join),
+        patch.multiple(
+            key_index, _MOST_ROUNDS=random.choice((1, 2, 256)), _MIXER=np.uint64(random.choice((0, 2**40 + 1)))
+        ),
         patch.object(routing, "_MOST_JOINED", short),
         patch.multiple(
             distinct_routing, _MOST_ROWS=random.choice((1, 2**20)), _MOST_BYTES=random.choice((1, 9, 2**26))

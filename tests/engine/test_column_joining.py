@@ -11,13 +11,16 @@ import pytest
 
 import dstream.operators.columns.entries as column_entries
 import dstream.operators.joins.columns as column_joining
+import dstream.operators.joins.key_index as key_index
 from dstream.engine.tasks.readers import read_buckets
 from dstream.engine.tasks.routing import RouteSide
 from dstream.keys import stable_hash
 from dstream.operators.columns.entries import JoinedRows, PassingRows, RowValues
+from dstream.operators.columns.strings import Strings
 from dstream.operators.columns.values import NotColumnar, column_of, items_of, rows_at
 from dstream.operators.joins.columns import JoinBatch, SideTable, rows_of_block, rows_of_items
 from dstream.operators.joins.hash import Matching, Membership
+from dstream.operators.joins.key_index import KeyIndex
 from dstream.operators.joins.pairs import join_batches, join_with
 from dstream.operators.rows.batches import loads
 from dstream.operators.rows.blocks import ColumnItems, given
@@ -180,6 +183,73 @@ def test_texts_and_ints_meet_their_equals_alone(how, held, passing, task, step):
         expected += [(key, (one, None)) for key, one in passing_pairs if key not in keys[0]]
         expected += [(key, (None, other)) for key, other in held_pairs if key not in keys[1]]
     assert sorted(map(repr, found)) == sorted(repr(Entry(*each)) for each in expected)
+
+
+_KEYS = {
+    "least and greatest": [0, -1, -(2**63), 2**63 - 1, 2**32, -(2**32), 1, 0],
+    "only upper bits": [number << 40 for number in range(200)],
+    "many equal": [number * 7919 % 50 for number in range(500)],
+    "all different": [number * 2654435761 % 2**32 for number in range(500)],
+    "texts": [
+        "",
+        "a",
+        "a\0",
+        "\0",
+        "12345678",
+        "123456789",
+        "12345678\0",
+        "1234567\0",
+        "ä",
+        "a",
+        "",
+        "x" * 40,
+        "x" * 41,
+    ],
+    "many texts": [f"customer {number * 7919 % 90}" for number in range(300)],
+}
+
+
+_TO_FIRST_SLOT, _TO_LAST_SLOT = {"_SPREADER": np.uint64(0)}, {"_SPREADER": np.uint64(2**64 - 1)}
+
+
+@pytest.mark.parametrize("limits", [{}, {"_MOST_ROUNDS": 1}, {"_MOST_ROUNDS": 3}, _TO_FIRST_SLOT, _TO_LAST_SLOT])
+@pytest.mark.parametrize("keys", _KEYS.values(), ids=_KEYS)
+def test_an_index_has_the_numbers_that_a_dict_has(monkeypatch, keys, limits):
+    """Also where keys meet in few slots, or need more rounds than there may be."""
+    for name, value in limits.items():
+        monkeypatch.setattr(key_index, name, value)
+    expected = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    others = [*reversed(keys), *(["b", "x" * 39, "12345679"] if isinstance(keys[0], str) else [5, -2, 2**62])]
+    index = KeyIndex(rows_of_block(column_of(keys), unchanged)[0])
+
+    assert index.numbers.tolist() == [expected[key] for key in keys]
+    assert index.keys.tolist() == list(expected)
+    assert index.is_unique == (len(expected) == len(keys))
+    found = index.find(rows_of_block(column_of(others), unchanged)[0])
+    assert found.tolist() == [expected.get(key, -1) for key in others]
+
+
+def test_texts_with_one_hash_are_told_apart(monkeypatch):
+    """The hash of strings says where to look, and no more."""
+    monkeypatch.setattr(key_index, "_hashes_of_texts", lambda texts: np.zeros(len(texts), np.int64))
+
+    held, others = column_of(["a", "b", "a"]), column_of(["c", "b", "a"])
+    assert KeyIndex(held).numbers.tolist() == [0, 1, 0]
+    assert KeyIndex(held).find(others).tolist() == [-1, 1, 0]
+    assert KeyIndex(column_of(["a", "a"])).find(others).tolist() == [-1, -1, 0]
+
+
+def test_an_index_of_no_keys_finds_none():
+    """A side may have no rows."""
+    assert KeyIndex(np.empty(0, np.int64)).find(np.arange(3)).tolist() == [-1] * 3
+
+
+def test_a_slice_of_texts_has_the_hashes_of_its_texts():
+    """It shares the bytes of its array."""
+    texts = column_of(["abc", "de", "abc", "fghijklmnop", "de"])
+    index = KeyIndex(texts.taken(np.array([1, 3])))
+
+    assert index.find(Strings(texts.values.slice(2), is_ascii=True)).tolist() == [-1, 1, 0]
 
 
 def test_long_texts_are_looked_up_a_few_at_a_time(monkeypatch):

@@ -86,7 +86,7 @@ class Strings:
 
     def taken(self, places: NDArray[np.intp]) -> Strings:
         """Return the texts at these places."""
-        return Strings(self.values.take(array_of_ints(places)), is_ascii=self.is_ascii)
+        return Strings(self.values.take(array_of_ints(places.astype(np.int64, copy=False))), is_ascii=self.is_ascii)
 
     def tolist(self) -> list[str]:
         """Return the texts as objects of Python: one long text is taken apart, which is faster than to make each."""
@@ -220,15 +220,15 @@ def _joined(array: Any) -> bytes | None:
 
 
 def _ended(array: Any, separator: str) -> bytes:
-    """Return the texts, of which there is one, each followed by a character."""
-    import pyarrow as pa
-    from pyarrow.compute import call_function
-
-    # As the one list of an array, since Arrow joins the members of lists.
-    ends = pa.Array.from_buffers(pa.int32(), 2, [None, pa.py_buffer(np.array([0, len(array)], np.int32))])
-    together = pa.ListArray.from_arrays(ends, array)
-    joined: Any = call_function("binary_join", [together, separator])
-    return bytes(joined[0].as_buffer()) + separator.encode()
+    """Return the texts, each followed by a character of one byte."""
+    offsets, data = offsets_and_bytes(array)
+    # Each byte moves by the number of texts before it.
+    ends = offsets[1:] + np.arange(len(array))
+    joined = np.full(len(data) + len(array), ord(separator), np.uint8)
+    is_of_text = np.ones(len(joined), np.bool_)
+    is_of_text[ends] = False
+    joined[is_of_text] = data
+    return joined.tobytes()
 
 
 def numbers_of_array(array: Any) -> NDArray[Any]:

@@ -9,7 +9,6 @@ from itertools import chain, compress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dstream.base.pickling import dumps
 from dstream.keys import stable_hashes
@@ -18,7 +17,7 @@ from dstream.operators.columns.chain_evaluation import compare_results
 from dstream.operators.columns.entries import Entries, JoinedRows, PassingRows, RowValues
 from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.groups import stable_hashes_of_ints
-from dstream.operators.columns.strings import Strings, array_of_ints, numbers_of_array
+from dstream.operators.columns.strings import Strings
 from dstream.operators.columns.values import (
     Column,
     Ints,
@@ -28,6 +27,7 @@ from dstream.operators.columns.values import (
     items_of,
     rows_at,
 )
+from dstream.operators.joins.key_index import Int64s, KeyIndex, Keys, keys_at
 from dstream.operators.rows.batches import dumps_items, loads_items
 from dstream.operators.rows.blocks import Block
 from dstream.plan.steps import KeyInColumns, unchanged
@@ -35,25 +35,20 @@ from dstream.values.entries import as_entry, key_of
 from dstream.values.user_functions import results
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dstream.operators.joins.hash import Index, Matching, Membership, Pair
 
 __all__ = [
     "MOST_BYTES",
-    "Int64s",
     "JoinBatch",
     "JoinRows",
     "JoinTable",
     "KeyTable",
-    "Keys",
     "SideTable",
     "are_of_one_type",
     "bytes_of",
     "each_key_once",
     "each_once",
     "hashes_of",
-    "keys_at",
     "keys_in",
     "rows_of_block",
     "rows_of_items",
@@ -61,10 +56,6 @@ __all__ = [
     "together",
 ]
 
-
-Int64s = NDArray[np.int64]
-Keys: TypeAlias = Int64s | Strings
-"""Exact ints of 64 bits, or exact texts."""
 
 MOST_BYTES = 2**30
 """An Arrow array of texts has places of 32 bits: so many bytes of keys, or one batch of them, are put together."""
@@ -75,11 +66,6 @@ def keys_in(column: Any) -> Keys | None:
     if isinstance(column, Ints):
         return column.values
     return column if isinstance(column, Strings) else None
-
-
-def keys_at(keys: Keys, places: Int64s) -> Keys:
-    """Return the keys at these places, in their order."""
-    return keys.taken(places) if isinstance(keys, Strings) else keys.take(places)
 
 
 def each_once(keys: Keys) -> Keys:
@@ -99,17 +85,22 @@ def hashes_of(keys: Keys) -> Int64s:
     return stable_hashes_of_ints(keys)
 
 
-def together(keys: Sequence[Keys]) -> pa.Array[Any]:
-    """Return keys of one type one after another, as Arrow has them; there is at least one batch of them."""
+def together(keys: Sequence[Keys]) -> Keys:
+    """Return keys of one type one after another; there is at least one batch of them."""
+    if len(keys) == 1:
+        return keys[0]
+    texts = [each for each in keys if isinstance(each, Strings)]
+    if not texts:
+        return np.concatenate([each for each in keys if not isinstance(each, Strings)])
     import pyarrow as pa
 
-    return pa.concat_arrays([each.values if isinstance(each, Strings) else array_of_ints(each) for each in keys])
+    return Strings(pa.concat_arrays([each.values for each in texts]), is_ascii=all(each.is_ascii for each in texts))
 
 
 _MOST_ENTRIES = 131_072
 """So many pairs of rows are found at a time, as long as no row alone has more."""
 _FEWEST_LOOKED_UP = 65_536
-"""So many rows, or as many as there are keys, are looked up at a time: each time a hash table is made of the keys."""
+"""So many rows that have all arrived are looked up at a time: the last probes of a round are for few of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,20 +222,17 @@ def _that_travels(values: Column) -> Column | PackedRows:
 class JoinTable(ABC):
     """The keys of the side that is held. Rows that pass by are looked up in them, and become items."""
 
-    _keys: pa.Array[Any]
-    """Each key once."""
+    _index: KeyIndex
 
     def takes(self, rows: JoinBatch | JoinRows) -> bool:
         """Whether the keys of these rows are of the type of those held."""
-        import pyarrow as pa
-
         keys = rows[0] if isinstance(rows, tuple) else rows.keys
-        return isinstance(keys, Strings) == isinstance(self._keys, pa.StringArray)
+        return isinstance(keys, Strings) == isinstance(self._index.keys, Strings)
 
     def blocks(self, passing: Iterable[JoinBatch | JoinRows], *, are_collected: bool) -> Iterator[Block]:
         """Give blocks of items of rows that pass by, in order; if these are collected, many are looked up at a time."""
         # Batches of a shuffle are there anyway; blocks of a stream go on at once, so that nothing is read ahead.
-        least = max(_FEWEST_LOOKED_UP, len(self._keys)) if are_collected else 0
+        least = _FEWEST_LOOKED_UP if are_collected else 0
         held: list[JoinRows] = []
         waiting = size = 0
         for each in passing:
@@ -262,21 +250,12 @@ class JoinTable(ABC):
             yield from self._looked_up(held)
 
     def _looked_up(self, passing: Sequence[JoinRows]) -> Iterator[Block]:
-        numbers = self._numbers(together([keys for keys, _ in passing]))
+        numbers = self._index.find(together([keys for keys, _ in passing]))
         start = 0
         for keys, values in passing:
             unpacked = values.unpacked() if isinstance(values, JoinBatch) else values
             yield from self._blocks_of(keys, unpacked, numbers[start : start + len(keys)])
             start += len(keys)
-
-    def _numbers(self, keys: pa.Array[Any]) -> Int64s:
-        """Return the number of each key among those held; -1 if it is none of them."""
-        import pyarrow.compute as pc
-
-        options = pc.SetLookupOptions(value_set=self._keys)
-        found: Any = pc.call_function("index_in", [keys], options).fill_null(-1)
-        numbers: Int64s = found.to_numpy(zero_copy_only=False).astype(np.int64)
-        return numbers
 
     @abstractmethod
     def _blocks_of(self, keys: Keys, values: list[Any] | Column, numbers: Int64s) -> Iterator[Block]:
@@ -310,8 +289,7 @@ class KeyTable(JoinTable):
 
     def __init__(self, batches: Iterable[JoinBatch], membership: Membership) -> None:
         self._membership = membership
-        # Each lookup makes a hash table of them.
-        self._keys = together([each.keys for each in batches]).unique()
+        self._index = KeyIndex(together([each.keys for each in batches]))
 
     def _blocks_of(self, keys: Keys, values: list[Any] | Column, numbers: Int64s) -> Iterator[Block]:
         is_held = numbers >= 0
@@ -322,7 +300,7 @@ class KeyTable(JoinTable):
             yield rows_at(values, np.flatnonzero(is_given))
 
     def pairs(self) -> Iterator[Pair]:
-        return ((key, None) for key in self._keys.to_pylist())
+        return ((key, None) for key in self._index.keys.tolist())
 
     def ending(self) -> Iterator[Any]:
         return iter(())
@@ -345,14 +323,13 @@ class SideTable(JoinTable):
         self._values = RowValues([each.unpacked() for each in held], behind=[None])
         self._matching = matching
         self._keys_of_rows = [each.keys for each in held]
-        encoded = together(self._keys_of_rows).dictionary_encode()
-        self._keys = encoded.dictionary
-        numbers = numbers_of_array(encoded.indices)
-        self._counts = np.bincount(numbers, minlength=len(self._keys))
+        self._index = KeyIndex(together(self._keys_of_rows))
+        numbers = self._index.numbers
+        self._counts = np.bincount(numbers, minlength=len(self._index.keys))
         self._starts = np.cumsum(self._counts) - self._counts
         # Stable, so that the partners of a key keep their order.
-        self._rows = np.argsort(numbers, kind="stable")
-        self._is_matched = np.zeros(len(self._keys), np.bool_)
+        self._rows = numbers if self._index.is_unique else np.argsort(numbers, kind="stable")
+        self._is_matched = np.zeros(len(self._index.keys), np.bool_)
 
     def _blocks_of(self, keys: Keys, values: list[Any] | Column, numbers: Int64s) -> Iterator[Block]:
         is_found = numbers >= 0
@@ -360,7 +337,7 @@ class SideTable(JoinTable):
             self._is_matched[numbers[is_found]] = True
         alone = 1 if self._matching.keeps_passing else 0
         # A row that is not found has the number -1, the place of the last count, which `where` drops.
-        counts = np.where(is_found, self._counts[numbers] if len(self._keys) else 0, alone)
+        counts = np.where(is_found, self._counts[numbers] if len(self._counts) else 0, alone)
         ends = np.cumsum(counts)
         passing = PassingRows(keys, values)
         start = 0
@@ -380,6 +357,8 @@ class SideTable(JoinTable):
             numbers: of the key of each pair.
             counts: how many pairs stand side by side that have one row that passes by.
         """
+        if self._index.is_unique:
+            return numbers
         inside = np.arange(len(numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
         held = np.full(len(numbers), -1, np.int64)
         is_found = numbers >= 0
@@ -409,6 +388,4 @@ class SideTable(JoinTable):
             yield as_entry((key, (item, None) if self._matching.holds_left else (None, item)))
 
     def _held_at(self, numbers: Int64s) -> list[Any]:
-
-        keys: list[Any] = self._keys.take(array_of_ints(numbers)).to_pylist()
-        return keys
+        return keys_at(self._index.keys, numbers).tolist()

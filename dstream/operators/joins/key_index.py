@@ -1,0 +1,172 @@
+"""`KeyIndex`: a hash table of ints or strings in arrays, made once and probed with many keys at a time. Loads NumPy."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dstream.operators.columns.strings import Strings, offsets_and_bytes
+
+__all__ = ["Int64s", "KeyIndex", "Keys", "keys_at"]
+
+
+Int64s = NDArray[np.int64]
+Keys: TypeAlias = Int64s | Strings
+"""Exact ints of 64 bits, or exact texts."""
+
+
+def keys_at(keys: Keys, places: Int64s) -> Keys:
+    """Return the keys at these places, in their order."""
+    return keys.taken(places) if isinstance(keys, Strings) else keys.take(places)
+
+
+class KeyIndex:
+    """Numbers of keys, in the order in which they are first there: open addressing, a round of probes for all rows.
+
+    Strings are found by hashes of 64 bits, and compared then. Where two have one hash, or keys are made so that most of
+    them meet in a few slots, a dict does the same.
+
+    Args:
+        keys: any keys, of which some may be equal.
+
+    Attributes:
+        keys: each once.
+        numbers: of the keys that it was made of.
+        is_unique: whether all of these were different.
+    """
+
+    def __init__(self, keys: Keys) -> None:
+        self._dict: dict[Any, int] | None = None
+        self._marks = _marks_of(keys)
+        # At most half of the slots are taken: probes are few.
+        bits = max(_FEWEST_BITS, (2 * len(keys) - 1).bit_length())
+        self._shift, self._last = np.uint64(64 - bits), (1 << bits) - 1
+        self._slots: NDArray[np.int32] = np.full(1 << bits, -1, np.int32)
+        first = self._filled(len(keys))
+        if first is None or not _are_equal(keys, np.arange(len(keys)), keys, first):
+            self._dict = {}
+            firsts = [self._dict.setdefault(key, place) for place, key in enumerate(keys.tolist())]
+            first = np.array(firsts, np.int64)
+        is_first = first == np.arange(len(keys))
+        self.is_unique = bool(is_first.all())
+        self.keys, self.numbers = keys, first.astype(np.int64)
+        if not self.is_unique:
+            self._number(keys, is_first)
+
+    def _number(self, keys: Keys, is_first: NDArray[np.bool_]) -> None:
+        """Replace places of first keys by their numbers, everywhere."""
+        numbers = np.cumsum(is_first) - 1
+        self.keys, self.numbers = keys_at(keys, np.flatnonzero(is_first)), numbers.take(self.numbers)
+        if self._dict is not None:
+            self._dict = {key: number for number, key in enumerate(self._dict)}
+        else:
+            self._marks = self._marks[is_first]
+            taken = self._slots >= 0
+            self._slots[taken] = numbers.take(self._slots[taken])
+
+    def _filled(self, size: int) -> Int64s | None:
+        """Put each place into a slot; return the first place with the mark of each; None if too many would be tried."""
+        if size >= 2**31:  # Slots have 32 bits.
+            return None
+        first: Int64s = np.arange(size)
+        places, marks, slots = first, self._marks, self._slots_of(self._marks)
+        for _ in range(_MOST_ROUNDS):
+            free = np.flatnonzero(self._slots.take(slots) < 0)
+            # Of several places for one slot the one that is written last stays: the first place.
+            self._slots[slots.take(free)[::-1]] = places.take(free)[::-1]
+            found = self._slots.take(slots)
+            is_equal = self._marks.take(found) == marks
+            first[places[is_equal]] = found[is_equal]
+            left = np.flatnonzero(~is_equal)
+            if not len(left):
+                return first
+            places, marks, slots = places.take(left), marks.take(left), (slots.take(left) + 1) & self._last
+        return None
+
+    def find(self, keys: Keys) -> Int64s:
+        """Return the number of each key; -1 for one that is not there. The keys are of the type of those in here."""
+        found = None if self._dict is not None else self._probed(_marks_of(keys))
+        if found is not None:
+            there = np.flatnonzero(found >= 0)
+            if _are_equal(keys, there, self.keys, found.take(there)):
+                return found
+        return self._looked_up(keys)
+
+    def _probed(self, marks: Int64s) -> Int64s | None:
+        """Return the number that the mark of each has; None after too many rounds."""
+        found = np.full(len(marks), -1, np.int64)
+        if not len(self._marks):
+            return found
+        places, slots = np.arange(len(marks)), self._slots_of(marks)
+        for _ in range(_MOST_ROUNDS):
+            numbers = self._slots.take(slots)
+            # A free slot has the number -1, that of the last mark, whose probes find it before a free slot.
+            is_equal = self._marks.take(numbers) == marks
+            found[places[is_equal]] = numbers[is_equal]
+            left = np.flatnonzero((numbers >= 0) & ~is_equal)
+            if not len(left):
+                return found
+            places, marks, slots = places.take(left), marks.take(left), (slots.take(left) + 1) & self._last
+        return None
+
+    def _looked_up(self, keys: Keys) -> Int64s:
+        if self._dict is None:
+            self._dict = {key: number for number, key in enumerate(self.keys.tolist())}
+        return np.array([self._dict.get(key, -1) for key in keys.tolist()], np.int64)
+
+    def _slots_of(self, marks: Int64s) -> Int64s:
+        spread = marks.view(np.uint64)
+        # The upper bits of a product depend on all bits; the upper half of the mark has to get into its lower one.
+        slots: Int64s = (((spread ^ (spread >> _HALF)) * _SPREADER) >> self._shift).view(np.int64)
+        return slots
+
+
+_FEWEST_BITS = 4
+_MOST_ROUNDS = 256
+"""Random keys need some 40 rounds at most, also where there are millions of them."""
+_HALF = np.uint64(32)
+_SPREADER = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _marks_of(keys: Keys) -> Int64s:
+    """Return a number of each key: an int itself, or the hash of a string."""
+    return _hashes_of_texts(keys) if isinstance(keys, Strings) else np.ascontiguousarray(keys)
+
+
+def _hashes_of_texts(texts: Strings) -> Int64s:
+    """Return a hash of the bytes of each text, eight of them at a time, for use within this process."""
+    offsets, data = offsets_and_bytes(texts.values)
+    starts, lengths = offsets[:-1].astype(np.int64), np.diff(offsets).astype(np.int64)
+    # Eight more, so that the last bytes can be read as a number. It begins at any byte: its strides are one.
+    padded = np.concatenate([data, np.zeros(8, np.uint8)])
+    numbers = np.ndarray((len(data) + 1,), "<u8", padded, strides=(1,))
+    hashes = lengths.astype(np.uint64) * _SPREADER
+    rows, start = np.arange(len(starts)), 0
+    while len(rows):
+        few = np.minimum(lengths.take(rows) - start, 8)
+        mixed = (hashes.take(rows) ^ (numbers[starts.take(rows) + start] & _MASKS.take(few))) * _MIXER
+        hashes[rows] = mixed ^ (mixed >> _HALF)
+        start += 8
+        rows = rows[lengths.take(rows) > start]
+    found: Int64s = hashes.view(np.int64)
+    return found
+
+
+_MASKS = np.array([2 ** (8 * size) - 1 for size in range(9)], np.uint64)
+_MIXER = np.uint64(0xFF51AFD7ED558CCD)
+
+
+def _are_equal(keys: Keys, places: Int64s, others: Keys, at: Int64s) -> bool:
+    """Say whether some keys equal others; ints with equal marks do."""
+    if not isinstance(keys, Strings) or not isinstance(others, Strings):
+        return True
+    # The same string need not be compared with itself.
+    differ = np.flatnonzero(places != at) if keys is others else np.arange(len(places))
+    if not len(differ):
+        return True
+    from pyarrow.compute import call_function
+
+    both: list[Any] = [keys.taken(places[differ]).values, others.taken(at[differ]).values]
+    return bool(call_function("equal", both).true_count == len(differ))
