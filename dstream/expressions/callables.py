@@ -1,18 +1,37 @@
-"""Callables that are no Python functions, such as `itemgetter(1)` and `str.upper`, as expressions."""
+"""Callables of the standard library and classes, such as `itemgetter(1)` and `str.upper`, as expressions."""
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import operator
 import re
-from collections.abc import Callable
-from types import BuiltinFunctionType, MethodDescriptorType
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodDescriptorType
 from typing import Any
 
-from dstream.expressions.effects import CHANGING_NOTHING
-from dstream.expressions.resolution import UnreadableName, constant_of, known_call
-from dstream.expressions.tree import Argument, Attribute, Expression, Indexed, Method, Together
+from dstream.expressions.effects import CHANGING_NOTHING, KEYWORDS, KNOWN, OPERATORS, PARAMETERS, name_of
+from dstream.expressions.resolution import UnreadableName, constant_of, is_plain_enumeration
+from dstream.expressions.tree import (
+    Applied,
+    Argument,
+    Attribute,
+    Built,
+    Called,
+    Changed,
+    Constant,
+    Expression,
+    Indexed,
+    Keyword,
+    Method,
+    Together,
+    is_leaf,
+)
+from dstream.values.entries import Entry
+from dstream.values.fields import defaults_of_constructor, is_of_dataclass, is_of_named_tuple
 
-__all__ = ["object_read"]
+__all__ = ["known_call", "object_read"]
 
 
 _ITEM = Argument(0)
@@ -27,7 +46,7 @@ def object_read(fn: Any, arguments: int) -> Expression | None:
         bound = constant_of(fn.__self__)
         places = tuple(map(Argument, range(arguments)))
         return Method(bound, fn.__name__, places) if bound is not None and fn.__name__ in CHANGING_NOTHING else None
-    if isinstance(fn, type | BuiltinFunctionType | MethodDescriptorType):
+    if isinstance(fn, type | BuiltinFunctionType | FunctionType | MethodDescriptorType):
         try:
             return known_call(fn, fn.__name__, tuple(map(Argument, range(arguments))), ())
         except UnreadableName:
@@ -66,3 +85,156 @@ _MADE_BY_OPERATOR: dict[type, Callable[..., Expression | None]] = {
     operator.attrgetter: _attributes,
     operator.methodcaller: _method,
 }
+
+
+def known_call(fn: Any, written: str, arguments: Sequence[Expression], keywords: Sequence[str]) -> Expression | None:
+    """Return the result of a function of the standard library, or a class, for arguments; None if it is neither.
+
+    Raises:
+        CannotRead: the class does more than to keep its arguments.
+    """
+    if fn is Entry and len(arguments) == 2 and not keywords:
+        return Called("dstream.Entry", (Together(tuple(arguments)),))
+    if is_plain_enumeration(fn) and len(arguments) == 1 and not keywords:
+        return Called("dstream.member", (Constant(fn), *arguments))
+    if isinstance(fn, type) and name_of(fn) is None:
+        return _built(fn, written, tuple(arguments), tuple(keywords))
+    if fn is dict and keywords and len(keywords) == len(arguments):
+        return Built(dict, tuple(keywords), tuple(arguments))
+    if fn is dataclasses.replace and len(arguments) == 1 + len(keywords):
+        return Changed(arguments[0], "dataclass", tuple(keywords), tuple(arguments[1:]))
+    name = name_of(fn)
+    if keywords and name is not None and set(keywords) <= KEYWORDS.get(name, frozenset()):
+        by_place = len(arguments) - len(keywords)
+        by_name = map(Keyword, keywords, arguments[by_place:])
+        return Called(name, (*arguments[:by_place], *by_name))
+    if keywords:
+        return _by_place(name_of(fn), tuple(arguments), tuple(keywords))
+    return _operated(fn, tuple(arguments)) or _named(fn, tuple(arguments))
+
+
+def _by_place(name: str | None, arguments: tuple[Expression, ...], keywords: tuple[str, ...]) -> Expression | None:
+    """Return a call with keywords as one without; None if the function is unknown, or the order would change."""
+    parameters = PARAMETERS.get(name or "", {})
+    places = [
+        *range(len(arguments) - len(keywords)),
+        *(list(parameters).index(each) for each in keywords if each in parameters),
+    ]
+    if name is None or len(places) < len(arguments) or any(one >= other for one, other in pairwise(places)):
+        return None
+    given: dict[int, Expression] = dict(zip(places, arguments, strict=True))
+    defaults = list(parameters.values())
+    return _called(name, tuple(given.get(place) or Constant(defaults[place]) for place in range(places[-1] + 1)))
+
+
+def _called(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    """Return a call, or its result if it makes a constant of constants."""
+    values = [each.value for each in arguments if isinstance(each, Constant)]
+    if name.startswith(("datetime.", "decimal.")) and len(values) == len(arguments):
+        with contextlib.suppress(Exception):  # It raises for each item that is reached.
+            return constant_of(KNOWN[name](*values)) or Called(name, arguments)
+    return Called(name, arguments)
+
+
+def _operated(fn: Any, arguments: tuple[Expression, ...]) -> Expression | None:
+    if type(fn) is not BuiltinFunctionType:
+        return None
+    symbol = OPERATORS.get(fn)
+    if symbol is not None:
+        wanted = 1 if symbol in ("neg", "pos", "invert") else 2
+        return Applied(symbol, arguments) if len(arguments) == wanted else None
+    if fn is operator.getitem and len(arguments) == 2:
+        return Indexed(*arguments)
+    # The operands change places: of leaves, the order of evaluation cannot be observed.
+    if fn is operator.contains and len(arguments) == 2 and all(map(is_leaf, arguments)):
+        return Applied("in", arguments[::-1])
+    return None
+
+
+def _named(fn: Any, arguments: tuple[Expression, ...]) -> Expression | None:
+    name = name_of(fn)
+    return None if name is None else _of_pattern(name, arguments) or _called(name, arguments)
+
+
+def _of_pattern(name: str, arguments: tuple[Expression, ...]) -> Expression | None:
+    """Return a function of `re` as the method of its constant pattern; None if it is no such function."""
+    match arguments:
+        case (Constant(str() as pattern), *others) if name in _OF_PATTERNS and len(others) == _OF_PATTERNS[name]:
+            with contextlib.suppress(Exception):  # Python says what is wrong with a pattern when it is used.
+                return Method(Constant(re.compile(pattern)), name.removeprefix("re."), tuple(others))
+    return None
+
+
+_OF_PATTERNS = {"re.findall": 1, "re.fullmatch": 1, "re.match": 1, "re.search": 1, "re.sub": 2}
+"""Functions of `re`, with the number of their arguments behind the pattern; further ones are flags and bounds."""
+
+
+def _built(kind: type, written: str, arguments: tuple[Expression, ...], keywords: tuple[str, ...]) -> Expression:
+    defaults = _fields(kind)
+    if defaults is None:
+        raise UnreadableName(f"calls {written}", "a dataclass without a __post_init__, or a named tuple, can be read")
+    by_place = tuple(defaults)[: len(arguments) - len(keywords)]
+    names = (*by_place, *keywords)
+    if len(names) != len(arguments) or len(set(names)) < len(names) or not set(names) <= set(defaults):
+        raise UnreadableName(f"calls {written} with other arguments than it has fields")
+    left = (name for name, default in defaults.items() if name not in names and constant_of(default) is None)
+    if (missing := next(left, None)) is not None:
+        raise UnreadableName(f"calls {written} without {missing}")
+    return Built(kind, names, arguments)
+
+
+def _fields(kind: type) -> dict[str, Any] | None:
+    """Return the fields of a class that stores its arguments and does nothing else, with their defaults."""
+    # A metaclass may do anything when its class is called.
+    if type(kind) is not type:
+        return None
+    if _is_named_tuple(kind):
+        names = kind._fields  # type: ignore[attr-defined]
+    elif _is_dataclass(kind):
+        names = tuple(each.name for each in dataclasses.fields(kind))
+    else:
+        return None
+    defaults = defaults_of_constructor(kind)
+    return {name: defaults.get(name, _NONE_GIVEN) for name in names}
+
+
+_NONE_GIVEN = object()
+
+
+def _is_named_tuple(kind: type) -> bool:
+    new, init = _makers(kind)
+    return (
+        issubclass(kind, tuple)
+        and isinstance(getattr(kind, "_fields", None), tuple)
+        and is_of_named_tuple(new)
+        and init is object.__init__
+    )
+
+
+def _is_dataclass(kind: type) -> bool:
+    new, init = _makers(kind)
+    parameters: Any = getattr(kind, "__dataclass_params__", None)
+    return (
+        "__dataclass_fields__" in vars(kind)
+        and all(
+            each.init and not each.kw_only and not _is_computed(kind, each.name) for each in dataclasses.fields(kind)
+        )
+        # Pseudo-fields, such as an `InitVar`, are in this dictionary and not among `fields()`.
+        and len(vars(kind)["__dataclass_fields__"]) == len(dataclasses.fields(kind))
+        and is_of_dataclass(init)
+        and "__init__" in vars(kind)
+        and not hasattr(kind, "__post_init__")
+        and new is object.__new__
+        and (getattr(kind, "__setattr__", None) is object.__setattr__ or parameters.frozen)
+    )
+
+
+def _makers(kind: type) -> tuple[object, object]:
+    """Return the functions that make and initialize objects of a class."""
+    return getattr(kind, "__new__", None), getattr(kind, "__init__", None)
+
+
+def _is_computed(kind: type, name: str) -> bool:
+    """Return whether a descriptor, such as a property, takes the values assigned to a field."""
+    held = getattr(kind, name, None)
+    return hasattr(type(held), "__set__") and not isinstance(held, MemberDescriptorType)

@@ -6,6 +6,7 @@ import builtins
 import dataclasses
 import datetime
 import functools
+import json
 import math
 import operator
 import re
@@ -23,9 +24,11 @@ from dstream.expressions.tree import (
     Called,
     Changed,
     Choice,
+    Comprehension,
     Constant,
     Expression,
     Formatted,
+    Function,
     Indexed,
     Let,
     Local,
@@ -36,7 +39,19 @@ from dstream.expressions.tree import (
 )
 from dstream.values.entries import as_entry
 
-__all__ = ["CHANGING_NOTHING", "KNOWN", "OPERATORS", "PARAMETERS", "may_keep", "may_share", "name_of"]
+__all__ = [
+    "CHANGING_NOTHING",
+    "IN_PLACE",
+    "KEYWORDS",
+    "KNOWN",
+    "LAZY",
+    "OPERATORS",
+    "PARAMETERS",
+    "USING_UP",
+    "may_keep",
+    "may_share",
+    "name_of",
+]
 
 
 _BUILTINS = (
@@ -65,6 +80,41 @@ def unpacked(value: Any, size: int) -> tuple[Any, ...]:
     return _unpacking(size)(value)
 
 
+def tried(
+    value: Callable[[], Any],
+    within: Callable[[Any], Any],
+    *handlers: tuple[tuple[type[Exception], ...], Callable[[], Any]],
+) -> Any:
+    """Return what a `try` statement with an expression inside gives.
+
+    Raises:
+        Exception: what `value` raises, if no handler takes it, or what a handler or `within` raises.
+    """
+    try:
+        found = value()
+    except Exception as error:
+        otherwise = next((each for kinds, each in handlers if isinstance(error, kinds)), None)
+        if otherwise is None:
+            raise
+    else:
+        return within(found)
+    return otherwise()
+
+
+def folded(fold: Callable[[Any, Any], Any], values: Iterable[Any], start: Any) -> Any:
+    """Return what a loop makes of a variable to which it adds each value, or the like."""
+    return functools.reduce(fold, values, start)
+
+
+def raised(kind: type[Exception], *arguments: Any) -> None:
+    """Raise an exception, as a `raise` statement does.
+
+    Raises:
+        Exception: always.
+    """
+    raise kind(*arguments)
+
+
 @functools.cache
 def _unpacking(size: int) -> Callable[[Any], tuple[Any, ...]]:
     names, namespace = "".join(f"v{number}, " for number in range(size)), dict[str, Any]()
@@ -72,6 +122,8 @@ def _unpacking(size: int) -> Callable[[Any], tuple[Any, ...]]:
     unpacking: Callable[[Any], tuple[Any, ...]] = namespace["unpacking"]
     return unpacking
 
+
+IN_PLACE: dict[Operator, str] = {"+": "iadd", "-": "isub", "*": "imul", "/": "itruediv", "//": "ifloordiv"}
 
 KNOWN: dict[str, Callable[..., Any]] = {
     **{name: getattr(builtins, name) for name in _BUILTINS},
@@ -88,15 +140,48 @@ KNOWN: dict[str, Callable[..., Any]] = {
         for name in names
     },
     "dstream.Entry": as_entry,
+    "dstream.raised": raised,
+    "dstream.first": lambda generator, default: next(generator, default),
+    "dstream.member": lambda kind, value: kind(value),
+    "dstream.member_named": lambda kind, name: kind[name],
+    "dstream.tried": tried,
     "dstream.unpacked": unpacked,
+    "json.dumps": json.dumps,
+    "json.loads": json.loads,
+    **{f"operator.{name}": getattr(operator, name) for name in IN_PLACE.values()},
+    **{f"dstream.folded_{name}": functools.partial(folded, getattr(operator, name)) for name in IN_PLACE.values()},
     "isinstance": isinstance,  # Of builtin types: a class of a user's may have its own check.
 }
 """Functions by the names that a `Called` has for them."""
+
+USING_UP = frozenset(
+    {
+        *("all", "any", "dict", "frozenset", "list", "max", "min", "set", "sorted", "sum", "tuple"),
+    }
+)
+"""Functions that ask for each member of their first argument, and keep no iterator."""
+
+LAZY: dict[str, Any] = {each.__name__: each for each in (enumerate, filter, map, reversed, zip)}
+"""Functions whose result may be used up once: they stand in the place of an argument that is, or of a loop."""
+
+KEYWORDS: dict[str, frozenset[str]] = {
+    "enumerate": frozenset({"start"}),
+    "int": frozenset({"base"}),
+    "json.dumps": frozenset({"ensure_ascii", "indent", "separators", "sort_keys"}),
+    "max": frozenset({"default", "key"}),
+    "min": frozenset({"default", "key"}),
+    "round": frozenset({"ndigits"}),
+    "sorted": frozenset({"key", "reverse"}),
+    "sum": frozenset({"start"}),
+    "zip": frozenset({"strict"}),
+}
+"""Arguments by name, which stay such."""
 
 CHANGING_NOTHING = frozenset(
     {
         *_OF_STR,
         *("get", "items", "keys", "values"),  # of dict
+        *("_asdict", "_replace"),  # of named tuples
         *("as_integer_ratio", "bit_count", "bit_length", "conjugate", "hex", "is_integer"),  # of numbers
         *(
             "date",
@@ -110,7 +195,7 @@ CHANGING_NOTHING = frozenset(
             "total_seconds",
             "weekday",
         ),
-        *("findall", "fullmatch", "match", "search", "sub"),  # of patterns
+        *("findall", "fullmatch", "match", "search", "split", "sub"),  # of patterns
         *("group", "groupdict", "groups"),  # of matches
     }
 )
@@ -140,8 +225,10 @@ OPERATORS: dict[Callable[..., Any], Operator] = {
     operator.ge: ">=",
 }
 
+# A class of the user's may check its instances itself, and `iadd` may change what it is given.
+_HIDDEN = frozenset({"isinstance", *(f"operator.{name}" for name in IN_PLACE.values())})
 # By their ids, since an object that is called need not have a hash.
-_NAMES = {id(fn): name for name, fn in KNOWN.items() if name != "isinstance"} | {
+_NAMES = {id(fn): name for name, fn in KNOWN.items() if name not in _HIDDEN} | {
     id(operator.abs): "abs",
     id(operator.truth): "bool",
     id(operator.getitem): "operator.getitem",
@@ -247,6 +334,8 @@ def _held(each: Expression, known: _Known, is_read: bool) -> Iterator[Expression
                 yield from _held_in(held if is_read else filterfalse(_is_of_item, held), known, is_read)
         case Choice(_, chosen, otherwise):
             yield from _held_in((chosen, otherwise), known, is_read)
+        case Comprehension() | Function():  # They are evaluated any number of times.
+            yield from _held_in((*each.parts(), *each.parts()), known, True)
         case Let(value, number, within):
             of_value = {(number, way): _twice_at_most(_held(value, known, way)) for way in (False, True)}
             yield from _held(within, {**known, **of_value}, is_read)
@@ -295,12 +384,13 @@ def _is_new(each: Expression) -> bool:
 _MAKING_NEW = frozenset(
     {
         *("abs", "all", "any", "ascii", "bin", "bool", "bytes", "chr", "divmod", "format", "hex", "int", "isinstance"),
-        *("len", "oct", "operator.not_", "ord", "pow", "range", "repr", "round", "str"),
+        *("json.dumps", "json.loads", "len", "oct", "operator.not_", "ord", "pow", "range", "repr", "round", "str"),
         *(f"math.{name}" for name, fn in vars(math).items() if callable(fn) and name != "prod"),
     }
 )
 
 _METHODS_MAKING_NEW = CHANGING_NOTHING - {
+    *("_asdict", "_replace"),
     *("get", "items", "keys", "values"),
     *("conjugate", "quantize"),
     *("group", "groupdict", "groups"),

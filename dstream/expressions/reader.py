@@ -17,7 +17,8 @@ from typing import Any, TypeAlias
 
 from dstream.base.functions import is_watched
 from dstream.base.showing import near
-from dstream.expressions.callables import object_read
+from dstream.expressions.callables import known_call, object_read
+from dstream.expressions.effects import name_of
 from dstream.expressions.resolution import (
     NameLookup,
     Names,
@@ -27,11 +28,11 @@ from dstream.expressions.resolution import (
     is_as_imported,
     is_by_reference,
     is_same_constant_everywhere,
-    known_call,
     value_of_name,
 )
 from dstream.expressions.source import MissingSource, found_source, stamp_of_source
-from dstream.expressions.syntax import Body, read_block
+from dstream.expressions.statements import read_block
+from dstream.expressions.syntax import Body
 from dstream.expressions.tree import Argument, Expression, Let, Local, asks_for_truth, is_leaf, replaced, stands_first
 from dstream.failures.attribution import is_installed
 
@@ -74,7 +75,7 @@ def read(fn: Callable[..., Any], arguments: int = 1, namespaces: Namespaces | No
     if is_watched():
         return Unreadable("is watched by a debugger, a profiler or a measurement of coverage")
     namespaces = Namespaces() if namespaces is None else namespaces
-    if type(fn) is FunctionType:
+    if type(fn) is FunctionType and name_of(fn) is None:
         return _remembered(fn, arguments, namespaces)
     if type(fn) is functools.partial:
         return _read(fn, arguments, namespaces)
@@ -191,6 +192,7 @@ class _Reading:
     looked_up: list[NameLookup]
     variables: int = 0
     size: int = 0
+    statements: int = 0
     inside: list[FunctionType] = field(default_factory=list)
 
     def of(self, fn: Any, arguments: Sequence[Expression], keywords: Sequence[str] = ()) -> Expression:
@@ -253,8 +255,17 @@ class _Reading:
     def named(self, value: Expression) -> tuple[Expression, int | None]:
         if is_leaf(value):
             return value, None
+        number = self.variable()
+        return Local(number), number
+
+    def variable(self) -> int:
         self.variables += 1
-        return Local(self.variables), self.variables
+        return self.variables
+
+    def count(self) -> None:
+        self.statements += 1
+        if self.statements > _MOST_STATEMENTS:
+            raise UnreadableName("is long")
 
     def within(self, value: Expression, number: int | None, result: Expression) -> Expression:
         if number is None:
@@ -282,6 +293,8 @@ def _check_size(syntax: ast.AST) -> None:
 
 
 _MOST_PARTS = 400
+_MOST_STATEMENTS = 2_000
+"""With each way through branches, and each round of loops over constants, written out."""
 _MOST_VALUES = 10_000
 """The size of several functions that call each other, with each way through them written out."""
 _DEEPEST_VALUE = 64

@@ -5,35 +5,29 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
-import dataclasses
 import datetime
+import enum
 import functools
-import operator
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Set
 from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import pairwise
-from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    ModuleType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
-from dstream.expressions.effects import KNOWN, OPERATORS, PARAMETERS, name_of
 from dstream.expressions.source import ALL_GLOBALS, assigned_once, globals_stored, told
 from dstream.expressions.tree import (
-    Applied,
-    Built,
-    Called,
-    Changed,
     Constant,
-    Expression,
-    Indexed,
-    Method,
-    Together,
-    is_leaf,
 )
-from dstream.values.entries import Entry
-from dstream.values.fields import defaults_of_constructor, is_of_dataclass, is_of_named_tuple
 
 __all__ = [
     "NameLookup",
@@ -45,8 +39,9 @@ __all__ = [
     "is_as_imported",
     "is_by_reference",
     "is_constant_of_module",
+    "is_plain_enumeration",
     "is_same_constant_everywhere",
-    "known_call",
+    "member_of_module",
     "value_of_name",
 ]
 
@@ -57,8 +52,11 @@ def is_constant_of_module(fn: FunctionType, name: str, value: object) -> bool:
     One statement alone binds the name, outside of all blocks, to an expression that holds nothing but literals. A
     value that was put into the module of this process in its place is another one.
     """
-    file = fn.__code__.co_filename
-    if fn.__globals__.get("__file__") != file:
+    return _is_constant_of_file(fn.__globals__, fn.__code__.co_filename, name, value)
+
+
+def _is_constant_of_file(names: dict[str, Any], file: str | None, name: str, value: object) -> bool:
+    if file is None or names.get("__file__") != file:
         return False
     expression = assigned_once(file).get(name)
     if expression is None or not all(isinstance(each, _OF_LITERALS) for each in ast.walk(expression)):
@@ -88,8 +86,8 @@ class UnreadableName(Exception):
         self.reason, self.advice, self.line = reason, advice, line
 
 
-NameLookup = tuple[FunctionType | None, str, object]
-"""A name that was looked up in a function, and what it stood for there; None: the function that is read."""
+NameLookup = tuple[FunctionType | ModuleType | None, str, object]
+"""A name that was looked up in a function or module, and its value there; None: the function that is read."""
 
 
 class Namespaces:
@@ -155,12 +153,35 @@ class Names:
         return value
 
 
-def value_of_name(fn: FunctionType, name: str, namespaces: Namespaces) -> Any:
+def member_of_module(module: ModuleType, name: str, names: Names) -> Any:
+    """Return a function, a class, a constant or a module inside of a module that every worker imports.
+
+    Raises:
+        CannotRead: a worker may find something else under the name.
+    """
+    value = vars(module).get(name, _MISSING)
+    stored = names.namespaces.stored(vars(module))
+    if sys.modules.get(module.__name__) is not module or name in stored or ALL_GLOBALS in stored:
+        raise UnreadableName(f"looks at {name} of the module {module.__name__}, which may change")
+    is_defined = isinstance(value, FunctionType | type) and (value.__module__, value.__qualname__) == (
+        module.__name__,
+        name,
+    )
+    is_module = isinstance(value, ModuleType) and value is sys.modules.get(f"{module.__name__}.{name}")
+    if not is_defined and not is_module and not _is_constant_of_file(vars(module), module.__file__, name, value):
+        raise UnreadableName(f"looks at {name} of the module {module.__name__}, which every worker imports anew")
+    names.looked_up.append((module, name, value))
+    return value
+
+
+def value_of_name(fn: FunctionType | ModuleType, name: str, namespaces: Namespaces) -> Any:
     """Return the value of a name in a function, or a unique value if it has none.
 
     Raises:
         CannotRead: it may stand for something else when the function runs.
     """
+    if isinstance(fn, ModuleType):
+        return vars(fn).get(name, _MISSING)
     code = fn.__code__
     if name in code.co_freevars:
         if is_by_reference(fn):  # A function that was wrapped where it was defined.
@@ -221,8 +242,8 @@ def _is_of_module(fn: FunctionType, name: str, value: object) -> bool:
     return isinstance(value, BuiltinFunctionType) or getattr(value, "__module__", None) in (fn.__module__, *_OURS)
 
 
-_KNOWN_MODULES = ("dataclasses", "datetime", "decimal", "dstream", "math", "operator", "re")
-_OURS = ("dataclasses", "datetime", "decimal", "re", "dstream.values.entries")
+_KNOWN_MODULES = ("dataclasses", "datetime", "decimal", "dstream", "json", "math", "operator", "re")
+_OURS = ("dataclasses", "datetime", "decimal", "json", "re", "dstream.values.entries")
 
 
 def is_by_reference(fn: FunctionType) -> bool:
@@ -313,154 +334,43 @@ def is_same_constant_everywhere(value: object) -> bool:
         return all(map(is_same_constant_everywhere, value))
     if isinstance(value, datetime.datetime | datetime.time) and type(value) in (datetime.datetime, datetime.time):
         return type(value.tzinfo) in (type(None), datetime.timezone)
-    return type(value) in _PLAIN or type(value) in _OF_TIMES or (type(value) is Decimal and not value.is_nan())
+    if type(value) in _PLAIN or type(value) in _OF_TIMES or (type(value) is Decimal and not value.is_nan()):
+        return True
+    return isinstance(value, enum.Enum) and is_plain_enumeration(type(value))
+
+
+def is_plain_enumeration(kind: object) -> bool:
+    """Say whether a class is an enumeration of constants without code of its own, so that `kind(value)` only looks up.
+
+    Example:
+        >>> from enum import Enum
+        >>> is_plain_enumeration(Enum("Status", "OPEN PAID")), is_plain_enumeration(Enum)
+        (True, False)
+    """
+    if type(kind) is not enum.EnumMeta or not kind.__members__:
+        return False
+    members: list[enum.Enum] = list(kind)
+    own = [value for each in kind.__mro__ if each.__module__ not in _OF_ENUMS for value in vars(each).values()]
+    return all(map(_is_of_enumerations, own)) and all(is_same_constant_everywhere(each.value) for each in members)
+
+
+_OF_ENUMS = ("enum", "builtins")
+
+
+def _is_of_enumerations(held: object) -> bool:
+    """Return whether what a class has is a value, a member, or a function of the standard library's own."""
+    functions = [getattr(held, name, None) for name in ("__func__", "fget", "fset", "fdel")]
+    own = [each for each in (held, *functions) if isinstance(each, FunctionType)]
+    if any(each.__globals__.get("__name__") != "enum" for each in own):
+        return False
+    is_passive = not hasattr(type(held), "__get__") or isinstance(held, enum.Enum)
+    return is_passive or bool(own) or type(held).__module__ == "enum" or isinstance(held, _OF_BUILTINS)
+
+
+_OF_BUILTINS = (
+    *(BuiltinFunctionType, GetSetDescriptorType, MemberDescriptorType, MethodDescriptorType, WrapperDescriptorType),
+)
 
 
 _OF_TIMES = (datetime.date, datetime.timedelta, datetime.timezone)
 _PLAIN = frozenset({int, bool, str, bytes, type(None), re.Pattern})
-
-
-def known_call(fn: Any, written: str, arguments: Sequence[Expression], keywords: Sequence[str]) -> Expression | None:
-    """Return the result of a function of the standard library, or a class, for arguments; None if it is neither.
-
-    Raises:
-        CannotRead: the class does more than to keep its arguments.
-    """
-    if fn is Entry and len(arguments) == 2 and not keywords:
-        return Called("dstream.Entry", (Together(tuple(arguments)),))
-    if isinstance(fn, type) and name_of(fn) is None:
-        return _built(fn, written, tuple(arguments), tuple(keywords))
-    if fn is dict and keywords and len(keywords) == len(arguments):
-        return Built(dict, tuple(keywords), tuple(arguments))
-    if fn is dataclasses.replace and len(arguments) == 1 + len(keywords):
-        return Changed(arguments[0], "dataclass", tuple(keywords), tuple(arguments[1:]))
-    if keywords:
-        return _by_place(name_of(fn), tuple(arguments), tuple(keywords))
-    return _operated(fn, tuple(arguments)) or _named(fn, tuple(arguments))
-
-
-def _by_place(name: str | None, arguments: tuple[Expression, ...], keywords: tuple[str, ...]) -> Expression | None:
-    """Return a call with keywords as one without; None if the function is unknown, or the order would change."""
-    parameters = PARAMETERS.get(name or "", {})
-    places = [
-        *range(len(arguments) - len(keywords)),
-        *(list(parameters).index(each) for each in keywords if each in parameters),
-    ]
-    if name is None or len(places) < len(arguments) or any(one >= other for one, other in pairwise(places)):
-        return None
-    given: dict[int, Expression] = dict(zip(places, arguments, strict=True))
-    defaults = list(parameters.values())
-    return _called(name, tuple(given.get(place) or Constant(defaults[place]) for place in range(places[-1] + 1)))
-
-
-def _called(name: str, arguments: tuple[Expression, ...]) -> Expression:
-    """Return a call, or its result if it makes a constant of constants."""
-    values = [each.value for each in arguments if isinstance(each, Constant)]
-    if name.startswith(("datetime.", "decimal.")) and len(values) == len(arguments):
-        with contextlib.suppress(Exception):  # It raises for each item that is reached.
-            return constant_of(KNOWN[name](*values)) or Called(name, arguments)
-    return Called(name, arguments)
-
-
-def _operated(fn: Any, arguments: tuple[Expression, ...]) -> Expression | None:
-    if type(fn) is not BuiltinFunctionType:
-        return None
-    symbol = OPERATORS.get(fn)
-    if symbol is not None:
-        wanted = 1 if symbol in ("neg", "pos", "invert") else 2
-        return Applied(symbol, arguments) if len(arguments) == wanted else None
-    if fn is operator.getitem and len(arguments) == 2:
-        return Indexed(*arguments)
-    # The operands change places: of leaves, the order of evaluation cannot be observed.
-    if fn is operator.contains and len(arguments) == 2 and all(map(is_leaf, arguments)):
-        return Applied("in", arguments[::-1])
-    return None
-
-
-def _named(fn: Any, arguments: tuple[Expression, ...]) -> Expression | None:
-    name = name_of(fn)
-    return None if name is None else _of_pattern(name, arguments) or _called(name, arguments)
-
-
-def _of_pattern(name: str, arguments: tuple[Expression, ...]) -> Expression | None:
-    """Return a function of `re` as the method of its constant pattern; None if it is no such function."""
-    match arguments:
-        case (Constant(str() as pattern), *others) if name in _OF_PATTERNS and len(others) == _OF_PATTERNS[name]:
-            with contextlib.suppress(Exception):  # Python says what is wrong with a pattern when it is used.
-                return Method(Constant(re.compile(pattern)), name.removeprefix("re."), tuple(others))
-    return None
-
-
-_OF_PATTERNS = {"re.findall": 1, "re.fullmatch": 1, "re.match": 1, "re.search": 1, "re.sub": 2}
-"""Functions of `re`, with the number of their arguments behind the pattern; further ones are flags and bounds."""
-
-
-def _built(kind: type, written: str, arguments: tuple[Expression, ...], keywords: tuple[str, ...]) -> Expression:
-    defaults = _fields(kind)
-    if defaults is None:
-        raise UnreadableName(f"calls {written}", "a dataclass without a __post_init__, or a named tuple, can be read")
-    by_place = tuple(defaults)[: len(arguments) - len(keywords)]
-    names = (*by_place, *keywords)
-    if len(names) != len(arguments) or len(set(names)) < len(names) or not set(names) <= set(defaults):
-        raise UnreadableName(f"calls {written} with other arguments than it has fields")
-    left = (name for name, default in defaults.items() if name not in names and constant_of(default) is None)
-    if (missing := next(left, None)) is not None:
-        raise UnreadableName(f"calls {written} without {missing}")
-    return Built(kind, names, arguments)
-
-
-def _fields(kind: type) -> dict[str, Any] | None:
-    """Return the fields of a class that stores its arguments and does nothing else, with their defaults."""
-    # A metaclass may do anything when its class is called.
-    if type(kind) is not type:
-        return None
-    if _is_named_tuple(kind):
-        names = kind._fields  # type: ignore[attr-defined]
-    elif _is_dataclass(kind):
-        names = tuple(each.name for each in dataclasses.fields(kind))
-    else:
-        return None
-    defaults = defaults_of_constructor(kind)
-    return {name: defaults.get(name, _NONE_GIVEN) for name in names}
-
-
-_NONE_GIVEN = object()
-
-
-def _is_named_tuple(kind: type) -> bool:
-    new, init = _makers(kind)
-    return (
-        issubclass(kind, tuple)
-        and isinstance(getattr(kind, "_fields", None), tuple)
-        and is_of_named_tuple(new)
-        and init is object.__init__
-    )
-
-
-def _is_dataclass(kind: type) -> bool:
-    new, init = _makers(kind)
-    parameters: Any = getattr(kind, "__dataclass_params__", None)
-    return (
-        "__dataclass_fields__" in vars(kind)
-        and all(
-            each.init and not each.kw_only and not _is_computed(kind, each.name) for each in dataclasses.fields(kind)
-        )
-        # Pseudo-fields, such as an `InitVar`, are in this dictionary and not among `fields()`.
-        and len(vars(kind)["__dataclass_fields__"]) == len(dataclasses.fields(kind))
-        and is_of_dataclass(init)
-        and "__init__" in vars(kind)
-        and not hasattr(kind, "__post_init__")
-        and new is object.__new__
-        and (getattr(kind, "__setattr__", None) is object.__setattr__ or parameters.frozen)
-    )
-
-
-def _makers(kind: type) -> tuple[object, object]:
-    """Return the functions that make and initialize objects of a class."""
-    return getattr(kind, "__new__", None), getattr(kind, "__init__", None)
-
-
-def _is_computed(kind: type, name: str) -> bool:
-    """Return whether a descriptor, such as a property, takes the values assigned to a field."""
-    held = getattr(kind, name, None)
-    return hasattr(type(held), "__set__") and not isinstance(held, MemberDescriptorType)

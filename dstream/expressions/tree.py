@@ -7,6 +7,7 @@ can be pickled, holds no code of the user's, and two of them are equal if they s
 from __future__ import annotations
 
 import dataclasses
+import enum
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -21,19 +22,27 @@ __all__ = [
     "Called",
     "Changed",
     "Choice",
+    "Comprehension",
     "Constant",
+    "Display",
     "Expression",
     "ForTuples",
     "Formatted",
+    "Function",
     "Indexed",
+    "Keyword",
     "Let",
     "Local",
+    "Loop",
     "Method",
     "Operator",
+    "Spread",
     "Text",
     "Together",
+    "Tried",
     "asks_for_truth",
     "is_leaf",
+    "numbers_bound",
     "one_behind_another",
     "replaced",
     "rewritten",
@@ -143,7 +152,7 @@ def _told(value: Any) -> tuple[Any, ...]:
         return frozenset, frozenset(map(_told, value))
     if type(value) is re.Pattern:
         return re.Pattern, *_told(value.pattern), value.flags
-    if type(value) in (dict, list, set):
+    if type(value) in (dict, list, set) or isinstance(value, type | enum.Enum):
         return type(value), id(value)
     return type(value), repr(value)
 
@@ -282,6 +291,83 @@ class Let(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class Loop(Expression):
+    """`for ... in of if ...`, a part of a `Comprehension`.
+
+    Attributes:
+        numbers: of the variables.
+        is_unpacked: members of `of` are taken apart for the variables; otherwise there is one.
+        conditions: those on each member, in order.
+    """
+
+    of: Expression
+    numbers: tuple[int, ...]
+    is_unpacked: bool
+    conditions: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comprehension(Expression):
+    """A comprehension, or a generator expression in the place of an argument that is used up at once.
+
+    Attributes:
+        kind: `"list"`, `"set"`, `"dict"` or `"generator"`.
+        members: what each round gives; of a dict key and value.
+    """
+
+    kind: Literal["list", "set", "dict", "generator"]
+    loops: tuple[Loop, ...]
+    members: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Function(Expression):
+    """A function that a builtin calls, as `key=` of `sorted`: `within` for the `Local` of this number."""
+
+    number: int
+    within: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword(Expression):
+    """An argument of a `Called` by its name; it stands behind those by place."""
+
+    name: str
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Spread(Expression):
+    """`*of` in a display of a list, a set or a tuple, `**of` in one of a dict."""
+
+    of: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Display(Expression):
+    """A new container of members, some of which may be a `Spread`; of a dict a key and its value follow each other."""
+
+    kind: Literal["dict", "list", "set", "tuple"]
+    members: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried(Expression):
+    """`within`, where the `Local` of this number is the result of `value`; `otherwise` if that raises.
+
+    Attributes:
+        kinds: of exceptions, those of each handler.
+        otherwise: the result of each handler.
+    """
+
+    value: Expression
+    number: int
+    within: Expression
+    kinds: tuple[tuple[type[Exception], ...], ...]
+    otherwise: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ForTuples(Expression):
     """`within` for an item that is a tuple of `size` members, no object of a class of its own, or an `Entry` of two.
 
@@ -322,6 +408,9 @@ def _evaluated_first(expression: Expression) -> tuple[Expression, ...]:
     # Of these only the first part is evaluated in any case; a method is looked up before its arguments are.
     if is_shortened or isinstance(expression, Choice | Method | Let):
         return expression.parts()[:1]
+    # These evaluate again and again, later, or where an exception is caught.
+    if isinstance(expression, Comprehension | Function | Tried):
+        return ()
     return expression.parts()
 
 
@@ -379,8 +468,17 @@ def one_behind_another(first: Expression, then: Expression) -> Expression:
     if isinstance(first, ForTuples):  # Such a condition on the item stands around all that is evaluated.
         return ForTuples(first.size, one_behind_another(first.within, then))
     # Numbers of `then` are taken; those of `first` are used before, outside of its reach.
-    number = 1 + max((each.number for each in then.walk() if isinstance(each, Let)), default=0)
+    number = 1 + max(numbers_bound(then), default=0)
     return Let(first, number, substituted(then, {0: Local(number)}))
+
+
+def numbers_bound(expression: Expression) -> Iterator[int]:
+    """Give the numbers of the variables that have their values inside of an expression."""
+    for each in expression.walk():
+        if isinstance(each, Let | Function | Tried):
+            yield each.number
+        elif isinstance(each, Loop):
+            yield from each.numbers
 
 
 def _within(held: Any, local: Local, value: Expression) -> Any:

@@ -224,6 +224,98 @@ _CONTAINERS: dict[str, Any] = {
 """Captured containers; what is not there is an error."""
 
 
+_SCRIPT = """
+import json
+import re
+from enum import Enum, IntEnum
+
+class Status(Enum):
+    THE = "the"
+    SEA = "sea"
+    NONE = ""
+
+class Level(IntEnum):
+    LOW = 2
+    HIGH = 7
+
+def as_int(text):
+    try:
+        return int(text)
+    except ValueError:
+        return -1
+
+def halved(text):
+    try:
+        number = int(text) // len(text.strip("0"))
+    except (ValueError, TypeError):
+        number = len(text)
+    except ZeroDivisionError:
+        return -7
+    return number * 2
+
+def either(text, number):
+    try:
+        found = N[number]
+    except KeyError:
+        pass
+    else:
+        return found
+    return len(text)
+
+def checked(number):
+    if number > 20:
+        raise ValueError("large")
+    return number + 1
+
+def weighted(number):
+    total = 0
+    for weight in (3, 5, -7):
+        if number % weight == 1:
+            continue
+        total += number % weight
+        if total > 5:
+            break
+    else:
+        total += 100
+    return total
+
+def kind_of(text):
+    for start, kind in (("th", "article"), ("s", "water"), ("", "other")):
+        if text.startswith(start):
+            return kind
+    return "none"
+
+def first_of(text):
+    for word in W:
+        if word in text:
+            return word
+    return text
+
+def spelled(text):
+    made = ""
+    for index in range(3):
+        made += text[index:index + 1] + "-"
+    return made
+
+def summed(words):
+    total = 0
+    for word in words:
+        if word:
+            total += len(word)
+    return total * 2
+
+def counted(words):
+    text = "n"
+    for word in words:
+        text += word[:1]
+    return text
+
+def words(text):
+    parts = [part.strip() for part in text.split(",")]
+    return [part for part in parts if part]
+"""
+
+
 class _Writer:
     """Writes functions of a text, or of an int, named `x`."""
 
@@ -322,6 +414,16 @@ _FORMS = {
         *("{t} + {c}", "{c} + {t}", "({t} + {t})", "({t} if {b} else {t})", "({t} or {c})", "({t} and {t})"),
         *("{t}.zfill({k})", "{t}.rjust({k}, '.')", "f'{{{i}:04d}}'", "f'{{{t}!r:>9}}'", "D.get({t}, {c})", "D[{t}]"),
         *("{t}.partition({c})[{k}]", "{t}.rsplit({c}, 1)[-1]", "' '.join({l})", "re.sub({R}, {c}, {t})", "W[{k}]"),
+        *("','.join(w for w in {l})", "' '.join(sorted(set({l})))", "max({l}, key=len, default={c})"),
+        *("next((w for w in {l} if len(w) > 2), {c})", "next((c for c in W if c in {t}), {c})", "first_of({t})"),
+        *("min({l}, key=lambda w: (len(w), w))", "kind_of({t})", "'-'.join(map(str.strip, {l}))", "spelled({t})"),
+        *(
+            "json.dumps([{t}, {i}])",
+            "Status({t}).name",
+            "max({l}, key=D.get)",
+            "counted({l})",
+            "{t}.split(maxsplit=1)[0]",
+        ),
         *("(D.get({t}) or {t})", "W[len({t}) % 3]", "(n if (n := {t}) else {c})", "max({t}, {c})"),
         *("{l}[{k}]", "str({i})", "f'{{{t}}}-{{{i}}}'", "f'{{{t}!s}}'", "str({t})", "str.lower({t})", "{t}[{k}:{k}:2]"),
     ],
@@ -337,6 +439,31 @@ _FORMS = {
         "{t}.find({c})",
         *("{t}.rfind({c})", "W.index({t})", "W.count({t})", "N.get({i}, {k})", "N[{i}]", "{i}.bit_length()"),
         *("(n := {i}) * n", "len({t}.encode())"),
+        *(
+            "sum(len(w) for w in {l})",
+            "sum(map(len, {l}))",
+            "as_int({t})",
+            "summed({l})",
+            "len({{w[:1] for w in {l}}})",
+        ),
+        *("sum(1 for w in {l} if w)", "max((len(w) for w in {l}), default=-1)", "len({{{t}, {c}}})", "weighted({i})"),
+        *(
+            "len([a + b for a in {l} for b in {l}])",
+            "sum(n * len(w) for n, w in enumerate({l}, start=1))",
+            "halved({t})",
+        ),
+        *(
+            "len({{w: 1 for w in {l}}})",
+            "int({t}, base=16)",
+            "sum(a == b for a, b in zip({l}, {l}))",
+            "Level.LOW + {i}",
+        ),
+        *(
+            "sum(i for w in {l} if (i := len(w)) > 1)",
+            "either({t}, {i})",
+            "{{**{{{t}: 1}}, {c}: 2}}[{t}]",
+            "checked({i})",
+        ),
     ],
     "b": [
         *("{t}.startswith({c})", "{t}.endswith({c})", "{c} in {t}", "{c} not in {t}", "{t} in ({c}, {c}, 1)"),
@@ -353,14 +480,34 @@ _FORMS = {
             "isinstance({t}, str)",
             "isinstance({i}, bool)",
         ),
+        *("any(c in {t} for c in ('a', 'the', {c}))", "all(w.isalpha() for w in {l})", "any(w in {t} for w in W)"),
+        *("type({t}) is str", "type({i}) in (int, bool)", "all(len(w) > {k} for w in {l} if w)", "{i} > Level.LOW"),
+        *(
+            "any(w in S for w in {l})",
+            "Status({t}) is Status.THE",
+            "all(c not in {t} for c in S if c and c is not True)",
+        ),
+        *("all({t} != k or v for k, v in D.items())", "{i} in (Level.LOW, 3)", "{t} in [w.lower() for w in {l}]"),
         *("re.search({R}, {t})", "re.match({R}, {t}) is not None", "{t}.startswith(({c}, {c}))", "{t}.istitle()"),
     ],
     "l": [
         *("{t}.split()", "{t}.split({c})", "str.split({t})", "{P}.findall({t})", "{P}.findall({t}.lower())"),
         *("re.findall({R}, {t})", "re.findall({R}, {t}.lower())", "{t}.split({c}, 1)", "{t}.rsplit({c})"),
         *("re.split({R}, {t})", "{t}.splitlines()"),
+        *("[w.upper() for w in {l}]", "[w for w in {l} if w in S]", "sorted({l}, key=len)", "[*{l}, {c}]"),
+        *("list(map(str.strip, {l}))", "[w for i, w in enumerate({l}) if i % 2]", "list(filter(None, {l}))"),
+        *("[m.group() for w in {l} if (m := re.match({R}, w))]", "[w for p in {l} for w in p.split({c})]"),
+        *("json.loads(json.dumps({l}))", "sorted({l}, key=lambda w: w[-1:], reverse=True)", "words({t})"),
     ],
-    "p": ["({t}, {i})", "({t}, {t})", "({i}, {t}, {l})"],
+    "p": [
+        *("({t}, {i})", "({t}, {t})", "({i}, {t}, {l})", "({t}, {{w: len(w) for w in {l}}})", "({i}, {{{t}, {c}}})"),
+        *(
+            "({t}, {{{t}: {i}, {c}: {l}}})",
+            "({t}, Status.THE)",
+            "({t}, Level.LOW if {b} else {i})",
+            "({i}, [{l}, {l}])",
+        ),
+    ],
 }
 
 
@@ -371,9 +518,19 @@ def function_of(source: str) -> Callable[[Any], Any]:
     linecache.cache[name] = len(source), None, [f"{source}\n"], name
     made: Callable[[Any], Any] = eval(
         compile(source, name, "eval"),
-        {"__name__": "texts", "Entry": Entry, "ds": ds, "re": re, **_PATTERNS, **_NAMED, **_CONTAINERS},
+        {"__name__": "texts", "Entry": Entry, "ds": ds, "re": re, **_PATTERNS, **_NAMED, **_CONTAINERS, **_script()},
     )
     return made
+
+
+@functools.cache
+def _script() -> dict[str, Any]:
+    """Execute the script, whose functions have a source, and return its names."""
+    name = "<script of text programs>"
+    linecache.cache[name] = len(_SCRIPT), None, _SCRIPT.splitlines(keepends=True), name
+    names = {"__name__": "texts", "__file__": name, **_CONTAINERS}
+    exec(compile(_SCRIPT, name, "exec"), names)
+    return {each: value for each, value in names.items() if not each.startswith("__")}
 
 
 def _op(action: str, source: str, number: int) -> Op:
@@ -405,6 +562,10 @@ def program(seed: int) -> Program:
             break
     if item != "x":
         ops.append(_op("map", "lambda x: x[0]", len(ops)))
+    if form == "t" and random.random() < 0.2:  # What a function changes of one row is that of no other one.
+        ops.append(_op("map", _Writer(random, form).function("l", random.randrange(1, 4)), len(ops)))
+        ops.append(_op("map", "lambda x: x.append(len(x)) or x", len(ops)))
+        form = "p"
     if form != "p" and random.random() < 0.3:
         ops += _entry_steps(random, len(ops))
         text, collector = random.choice(_OF_ENTRIES)

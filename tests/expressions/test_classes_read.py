@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
@@ -157,6 +158,7 @@ def test_what_is_contained_is_read_in_the_order_of_its_evaluation() -> None:
     assert isinstance(read(lambda x: operator.contains(x[0], x[1] / 0)), Unreadable)
 
 
-def test_functions_of_python_are_read_with_arguments_by_place_alone() -> None:
-    """What `round(x, ndigits=1)` means is told nowhere here."""
-    assert isinstance(read(lambda x: round(x, ndigits=1)), Unreadable)
+def test_functions_of_python_are_read_with_known_keywords_alone() -> None:
+    """A function that builtins would call for each item may be any."""
+    assert isinstance(read(lambda x: round(x, ndigits=1)), Unreadable) is False
+    assert isinstance(read(lambda x: json.dumps(x, default=len)), Unreadable)

@@ -112,7 +112,7 @@ def test_other_statements_are_not_read(fn: Callable[[Any], Any]) -> None:
 
 
 def test_members_of_an_enumeration_are_constants() -> None:
-    """Of one that travels with the function: a worker imports others anew."""
+    """Of one with code of its own, if it travels with the function: a worker imports others anew."""
     text = "import enum\nclass Kind(enum.Enum):\n    A = 'a'\n    B = [1]\nclass Odd(enum.Enum):\n    A = 1\n"
     text += "    @property\n    def value(self):\n        return 7\n"
     text += "fns = [lambda x: Kind.A.value, lambda x: Kind.B.name, lambda x: Kind.B.value, lambda x: Odd.A.value]\n"

@@ -24,6 +24,7 @@ from dstream.expressions.tree import (
     Let,
     Local,
     Together,
+    Tried,
     asks_for_truth,
     one_behind_another,
     substituted,
@@ -129,7 +130,9 @@ def step_evaluation(op: Op, expression: Expression | None, *, is_verified: bool 
     obstacle = obstacle_to_step(op, Argument(0) if op.fn is unchanged else expression)
     if expression is None:
         return StepEvaluation(obstacle=obstacle)
-    is_inlined = type(op.fn) in _WORTH_INLINING or hasattr(type(op.fn), "around")
+    is_worth_it = type(op.fn) in _WORTH_INLINING or hasattr(type(op.fn), "around")
+    # Inside of an expression a `try` takes three calls, and the function itself is one.
+    is_inlined = is_worth_it and not any(isinstance(each, Tried) for each in expression.walk())
     conditions = ("its values repeat",) if obstacle is None and takes_whole_items(expression) else ()
     return StepEvaluation(expression, obstacle, is_inlined, operators_of(expression), is_verified, conditions)
 

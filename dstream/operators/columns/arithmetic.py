@@ -62,7 +62,7 @@ def by_python(function: Callable[..., Any], columns: list[Column]) -> Column:
     """Evaluate one value for all rows in Python; each row has a NaN of its own, which equals no other one.
 
     Raises:
-        NotColumnar: Python raises.
+        NotColumnar: Python raises, or the value can be changed.
     """
     values = [each.value for each in columns if isinstance(each, ConstantColumn)]
     try:
@@ -70,6 +70,8 @@ def by_python(function: Callable[..., Any], columns: list[Column]) -> Column:
         is_itself = found == found  # A signaling NaN of Decimal raises here.
     except Exception as error:
         raise NotColumnar(f"Python raises {type(error).__name__}") from None
+    if type(found) in (dict, list, set):
+        raise NotColumnar("a container, of which each row has one of its own")
     if is_itself:
         return ConstantColumn(found, size_of_column(columns[0]))
     if type(found) is not float:
@@ -460,7 +462,7 @@ def merged_columns(chosen: NDArray[np.bool_], first: Column, second: Column) -> 
     if isinstance(first, BuiltRows) and isinstance(second, BuiltRows) and first.has_layout_of(second):
         members = {name: merged_columns(chosen, each, second.members[name]) for name, each in first.members.items()}
         return BuiltRows(first.kind, members, len(chosen))
-    if isinstance(first, Strings) or isinstance(second, Strings):
+    if isinstance(first, Strings) or isinstance(second, Strings) or _are_strings(first, second):
         from dstream.operators.columns.string_methods import merged_texts  # loads Arrow
 
         return merged_texts(chosen, first, second)
@@ -469,6 +471,10 @@ def merged_columns(chosen: NDArray[np.bool_], first: Column, second: Column) -> 
         merged = [next(left if each else right) for each in chosen.tolist()]
         return Objects(merged, first.is_plain and second.is_plain)
     return _merged_numbers(chosen, numbers(first), numbers(second))
+
+
+def _are_strings(*columns: Column) -> bool:
+    return all(isinstance(each, ConstantColumn) and type(each.value) is str for each in columns)
 
 
 def _merged_numbers(chosen: NDArray[np.bool_], first: Any, second: Any) -> Column:

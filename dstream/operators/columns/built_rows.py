@@ -264,7 +264,10 @@ def partial_change(kind: str, names: tuple[str, ...]) -> Callable[[Any, tuple[An
             object.__setattr__(item, name, value)
         return item
 
-    return of_dict if kind == "dict" else of_object
+    def of_tuple(item: Any, values: tuple[Any, ...]) -> Any:
+        return item._replace(**dict(zip(names, values, strict=True)))
+
+    return {"dict": of_dict, "dataclass": of_object, "named tuple": of_tuple}[kind]
 
 
 def makes_plain_objects(kind: type) -> bool:
@@ -306,19 +309,23 @@ def changed_rows(of: Column, kind: str, names: tuple[str, ...], columns: Sequenc
     """Return copies of rows with other values.
 
     Raises:
-        NotColumnar: the rows are none of dicts, or of a dataclass with these fields.
+        NotColumnar: the rows are none of dicts, or of a dataclass or named tuple with these fields.
     """
-    access = {"key" if kind == "dict" else "attribute"}
+    access = _ACCESS_OF_COPIES[kind]
     if not isinstance(of, RowsWithParts) or of.is_shared or of.access != access:
         raise NotColumnar("a copy of something else than a record")
-    if kind == "dataclass" and of.size:
+    if kind != "dict" and of.size:
         # One item is made to see the class, which is that of all rows.
         first = next(chain.from_iterable(of.at(np.arange(1)).portions()))
-        if not dataclasses.is_dataclass(first) or not has_plain_fields(type(first)) or hasattr(first, "__del__"):
+        is_plain = dataclasses.is_dataclass(first) if kind == "dataclass" else not has_own_code(type(first))
+        if not is_plain or not has_plain_fields(type(first)) or hasattr(first, "__del__"):
             raise NotColumnar("a copy of an object of a class with code of its own")
         if not set(names) <= set(field_names(type(first))):
             raise NotColumnar("a field that is not there")
     return ChangedRows(of, kind, dict(zip(names, columns, strict=True)))
+
+
+_ACCESS_OF_COPIES = {"dict": {"key"}, "dataclass": {"attribute"}, "named tuple": {"attribute", "place"}}
 
 
 def got_part(rows: RowsWithParts, arguments: Sequence[Column]) -> Column:

@@ -6,6 +6,7 @@ import datetime
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from enum import Enum
 from functools import partial
 
 from dstream.expressions import (
@@ -16,16 +17,23 @@ from dstream.expressions import (
     Called,
     Changed,
     Choice,
+    Comprehension,
     Constant,
+    Display,
     Expression,
     Formatted,
     ForTuples,
+    Function,
     Indexed,
+    Keyword,
     Let,
     Local,
+    Loop,
     Method,
+    Spread,
     Text,
     Together,
+    Tried,
 )
 from dstream.plan.steps import Op
 from dstream.values.fields import field_names, has_own_code, has_plain_fields
@@ -206,12 +214,16 @@ def left_to_python(expression: Expression) -> str | None:
 
 def is_left_to_python(part: Expression) -> bool:
     """Return whether Python evaluates a part for each row, in one expression with what that is a part of."""
-    if any(_obstacles(part)):
+    if any(_obstacles(part)) or any(isinstance(each, _WITHIN_OTHERS) for each in part.parts()):
         return True
     match part:
         case Attribute(of, _) | Indexed(of, _) | Method(of, _, _) | Called(_, (of,)):
             return is_left_to_python(of)
     return False
+
+
+_WITHIN_OTHERS = (Comprehension, Function, Keyword, Loop, Spread)
+"""What has no value of its own, or one that is used up with another part."""
 
 
 def takes_whole_items(expression: Expression) -> bool:
@@ -249,6 +261,16 @@ def _obstacles(each: Expression) -> Iterator[str]:
             pass
         case Method(Constant(dict() | list() | set()), _, (_, *others)) if are_constants(others):
             pass
+        case Method(_, "_replace", values, keywords) if len(values) == len(keywords):
+            pass
+        case Method(_, name, _, keywords) if keywords:
+            yield f"columns have no .{name}() with keywords"
+        case Applied("is" | "is not" | "==" | "!=" | "in" | "not in", (Called("type", (_,)), Constant())):
+            pass
+        case Applied(_, operands) if any(map(_has_member, operands)):
+            yield "columns have no members of enumerations"
+        case Formatted(Constant() as of, _, _) if _has_member(of):
+            yield "columns have no members of enumerations"
         case Built(kind, _, _) if kind not in (dict, list) and not has_plain_fields(kind):
             yield "columns build no objects of a class with code of its own"
         case Method(of, name, arguments):
@@ -257,6 +279,10 @@ def _obstacles(each: Expression) -> Iterator[str]:
             pass
         case Called(function, (of, *arguments)) if function in _OF_STR:
             yield from _of_method(function.removeprefix("str."), of, arguments)
+        case Called("type", _):
+            yield "columns have no types"
+        case Called(function, _) if function.startswith("operator.i"):
+            pass
         case Called(function, _) if function not in CALLED:
             yield f"columns have no {function}()"
         case Applied(operator, _) if any(map(_is_no_number, _compared(each))):
@@ -264,7 +290,14 @@ def _obstacles(each: Expression) -> Iterator[str]:
         case Formatted(_, conversion, spec) if conversion not in ("", "s") or spec:
             yield "columns format no values"
     if not isinstance(each, _EVALUATED):
-        yield "columns do not work on what is something else"
+        yield _OTHERS.get(type(each), "columns do not work on what is something else")
+
+
+_OTHERS: dict[type[Expression], str] = {
+    Comprehension: "columns have no comprehension",
+    Display: "columns make no such container",
+    Tried: "columns catch no exceptions",
+}
 
 
 def _of_method(name: str, of: Expression, arguments: Sequence[Expression]) -> Iterator[str]:
@@ -306,6 +339,12 @@ def _compared(applied: Applied) -> tuple[Expression, ...]:
     if applied.operator in ("and", "or", "not", "is", "is not"):
         return ()
     return applied.operands[:1] if applied.operator in ("in", "not in") else applied.operands
+
+
+def _has_member(operand: Expression) -> bool:
+    """Return whether an operand is a member of an enumeration, or has one, which may be equal to a number or string."""
+    value = operand.value if isinstance(operand, Constant) else None
+    return any(isinstance(each, Enum) for each in (value if isinstance(value, tuple | frozenset) else (value,)))
 
 
 def _is_no_number(operand: Expression) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +32,7 @@ from dstream.expressions import (
     Text,
     Together,
 )
-from dstream.expressions.effects import KNOWN, may_keep, may_share
+from dstream.expressions.effects import IN_PLACE, KNOWN, may_keep, may_share
 from dstream.expressions.tree import is_leaf
 from dstream.operators.columns.arithmetic import (
     OPERATORS,
@@ -192,10 +193,14 @@ def _in_columns(expression: Expression, given: _Given) -> Column:
             return ConstantColumn(value, given.size)
         case Applied("and" | "or" as word, operands):
             return _as_far_as_needed(word, operands, given)
+        case Applied(sign, (Called("type", (of,)), Constant(kinds))):
+            return _is_of_type(_value(of, given), sign, kinds)
         case Applied(sign, operands):
             return _applied(sign, [_value(each, given) for each in operands])
         case Choice(condition, chosen, otherwise):
             return _chosen(truth(_value(condition, given)), chosen, otherwise, given)
+        case Attribute(Constant(enum.Enum() as member), ("name" | "value") as name):
+            return ConstantColumn(getattr(member, name), given.size)
         case Attribute(of, name):
             return attribute_of(_value(of, given), name)
         case Indexed(of, Called("slice", (_, _, _) as bounds)):
@@ -213,10 +218,15 @@ def _in_columns(expression: Expression, given: _Given) -> Column:
         case Changed(of, kind, names, values):
             rows, *columns = _apart([_value(each, given) for each in (of, *values)], given)
             return changed_rows(rows, kind, names, columns)
+        case Method(of, "_replace", values, names):
+            rows, *columns = _apart([_value(each, given) for each in (of, *values)], given)
+            return changed_rows(rows, "named tuple", names, columns)
         case Called("dstream.Entry", (pair,)):
             return entries_of(_value(pair, given))
         case Called("isinstance", (of, Constant(kinds))):
             return _is_instance(_value(of, given), kinds)
+        case Called(function, arguments) if function in _IN_PLACE:
+            return _in_place(_IN_PLACE[function], [_value(each, given) for each in arguments])
         case Called(function, arguments):
             return _called(function, [_value(each, given) for each in arguments])
         case Method(of, name, arguments, keywords):
@@ -233,11 +243,30 @@ def _in_columns(expression: Expression, given: _Given) -> Column:
     raise NotColumnar(f"{type(expression).__name__} is left to Python")
 
 
+_IN_PLACE: dict[str, str] = {f"operator.{name}": sign for sign, name in IN_PLACE.items()}
+
+
+def _in_place(sign: str, operands: list[Column]) -> Column:
+    """Return what `+=` gives: of numbers and strings, which cannot be changed, the same as `+`."""
+    if not all(isinstance(each, Ints | Floats | Bools | Strings | Encoded | ConstantColumn) for each in operands):
+        raise NotColumnar("an operator that may change an object")
+    return _applied(sign, operands)
+
+
+def _is_of_type(of: Column, sign: str, kinds: Any) -> Column:
+    kind, wanted = _kind_of(of), kinds if isinstance(kinds, tuple) else (kinds,)
+    return ConstantColumn(any(kind is each for each in wanted) is (sign in ("is", "==", "in")), size_of_column(of))
+
+
 def _is_instance(of: Column, kinds: Any) -> Column:
+    return ConstantColumn(issubclass(_kind_of(of), kinds), size_of_column(of))
+
+
+def _kind_of(of: Column) -> type:
     kind = next((kind for column, kind in _KINDS if isinstance(of, column)), None)
     if kind is None:
         raise NotColumnar("values of several types")
-    return ConstantColumn(issubclass(kind, kinds), size_of_column(of))
+    return kind
 
 
 _KINDS: tuple[tuple[type, type], ...] = ((Ints, int), (Floats, float), (Bools, bool), (Strings, str))

@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dstream.expressions.resolution import is_plain_enumeration
 from dstream.expressions.tree import (
     Applied,
     Argument,
     Built,
     Called,
     Choice,
+    Comprehension,
+    Display,
     Expression,
     Formatted,
     Let,
@@ -187,7 +190,7 @@ def _of_distinct(run: Run, column: Column) -> Column | None:
     if not isinstance(found, Objects):
         return rows_at(found, codes)
     # Each row has a list or a dictionary of its own, and a NaN that is no other one.
-    if not set(map(type, found.values)) <= _SHARED:
+    if not all(kind in _SHARED or is_plain_enumeration(kind) for kind in set(map(type, found.values))):
         return None
     return Objects([found.values[code] for code in codes.tolist()], is_plain=True)
 
@@ -277,11 +280,18 @@ def _in_portions(loop: Any, constants: list[Any], lists: list[list[Any]]) -> lis
     while len(found) < len(lists[0]):
         made = loop([each[len(found) : len(found) + rows] for each in lists], constants)
         found += made
-        size += sum(map(sys.getsizeof, made))
+        size += sum(map(_size, made))
         if size > _MOST_MADE:
             raise NotColumnar("results that take much memory together")
         rows = min(1024, max(1, _MOST_MADE * len(found) // max(size, 1)))
     return found
+
+
+def _size(value: Any) -> int:
+    kind = type(value)
+    if kind is dict:
+        return sys.getsizeof(value) + sum(map(_size, value)) + sum(map(_size, value.values()))
+    return sys.getsizeof(value) + (sum(map(_size, value)) if kind in _CONTAINERS else 0)
 
 
 _MOST_MADE = 2**27
@@ -299,11 +309,13 @@ def _is_growing(part: Expression) -> bool:
         case Method(_, name, _):
             return name not in _NOT_GROWING
         case Called(function, _):
-            return function in ("bytes", "list", "range", "tuple", "format", "pow", "operator.mul") or "." in function
+            return function in _GROWING or "." in function
         case Formatted(_, _, spec):
             return spec != ""
-    return False
+    return isinstance(part, Comprehension | Display)
 
+
+_GROWING = ("bytes", "dict", "format", "frozenset", "list", "pow", "range", "set", "sorted", "sum", "tuple")
 
 _NOT_GROWING = frozenset(
     {

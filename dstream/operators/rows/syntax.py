@@ -21,16 +21,23 @@ from dstream.expressions.tree import (
     Called,
     Changed,
     Choice,
+    Comprehension,
     Constant,
+    Display,
     Expression,
     Formatted,
     ForTuples,
+    Function,
     Indexed,
+    Keyword,
     Let,
     Local,
+    Loop,
     Method,
+    Spread,
     Text,
     Together,
+    Tried,
 )
 from dstream.values.entries import Entry
 
@@ -68,6 +75,14 @@ class Made(Expression):
     kind: Expression
     names: tuple[str, ...]
     values: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TriedFor(Expression):
+    """A `Tried` whose kinds of exceptions are constants, too."""
+
+    tried: Tried
+    kinds: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +147,24 @@ def _without_constants(each: Expression, constants: list[Any]) -> Expression:
             return Let(inner(value), number, inner(within))
         case ForTuples(size, within):
             return ForTuples(size, inner(within))
+        case Comprehension(kind, loops, members):
+            return Comprehension(kind, tuple(map(_loop_without(inner), loops)), all_of(members))
+        case Display(kind, members):
+            return Display(kind, all_of(members))
+        case Keyword(name, value):
+            return Keyword(name, inner(value))
+        case Spread(of):
+            return Spread(inner(of))
+        case Function(number, within):
+            return Function(number, inner(within))
+        case Tried(value, number, within, kinds, otherwise):
+            tried = Tried(inner(value), number, inner(within), (), all_of(otherwise))
+            return TriedFor(tried, tuple(map(held, kinds)))
     return each
+
+
+def _loop_without(inner: Callable[[Expression], Expression]) -> Callable[[Loop], Loop]:
+    return lambda loop: Loop(inner(loop.of), loop.numbers, loop.is_unpacked, tuple(map(inner, loop.conditions)))
 
 
 def _are_in_order(kind: Any, names: tuple[str, ...]) -> bool:
@@ -246,8 +278,8 @@ _COMPARISON_NODES: dict[str, ast.cmpop] = {
 class _Writing:
     """Writes expressions in which variables have names."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
+    def __init__(self, names: Sequence[str], *, assigns: bool = True) -> None:
+        self._names, self._assigns = names, assigns
 
     def syntax(self, each: Expression) -> ast.expr:
         match each:
@@ -255,6 +287,8 @@ class _Writing:
                 return _name(self._names[place])
             case Local(number):
                 return _name(f"l{number}")
+            case Let(value, number, within) if not self._assigns:
+                return ast.Call(_function(self.syntax(within), f"l{number}"), [self.syntax(value)], [])
             case Let(value, number, within):
                 # An expression has no statements: the first member of a tuple assigns, the second one is the result.
                 given = ast.NamedExpr(ast.Name(f"l{number}", ast.Store()), self.syntax(value))
@@ -273,7 +307,7 @@ class _Writing:
             case Attribute(of, name):
                 return ast.Attribute(self.syntax(of), name, ast.Load())
             case Called(function, arguments):
-                return ast.Call(_name(function.replace(".", "_of_")), self._all(arguments), [])
+                return self._call(_name(function.replace(".", "_of_")), arguments)
             case Method(of, name, arguments, keywords):
                 written, by_place = self._all(arguments), len(arguments) - len(keywords)
                 method = ast.Attribute(self.syntax(of), name, ast.Load())
@@ -293,7 +327,44 @@ class _Writing:
                 return _together(self._all(members))
             case Text(members):
                 return ast.JoinedStr([self._formatted(member) for member in members])
+            case Comprehension(kind, loops, members):
+                return _COMPREHENSIONS[kind](*self._all(members), generators=list(map(self._loop, loops)))
+            case Display(kind, members):
+                return self._dict(members) if kind == "dict" else _DISPLAYS[kind](list(map(self._member, members)))
+            case Function(number, within):
+                return _function(self.syntax(within), f"l{number}")
+            case TriedFor(Tried(value, number, within, _, otherwise), kinds):
+                handlers = (
+                    _together([kind, _function(each)])
+                    for kind, each in zip(self._all(kinds), self._all(otherwise), strict=True)
+                )
+                parts = [_function(self.syntax(value)), _function(self.syntax(within), f"l{number}"), *handlers]
+                return ast.Call(_name("dstream_of_tried"), parts, [])
         raise AssertionError(f"no loop can evaluate {each!r}")
+
+    def _call(self, function: ast.expr, arguments: Sequence[Expression]) -> ast.expr:
+        by_name = [each for each in arguments if isinstance(each, Keyword)]
+        by_place = self._all(arguments[: len(arguments) - len(by_name)])
+        return ast.Call(function, by_place, [ast.keyword(each.name, self.syntax(each.value)) for each in by_name])
+
+    def _loop(self, loop: Loop) -> ast.comprehension:
+        names: list[ast.expr] = [ast.Name(f"l{number}", ast.Store()) for number in loop.numbers]
+        target = ast.Tuple(names, ast.Store()) if loop.is_unpacked else names[0]
+        # Python refuses to assign inside of what a comprehension iterates over, also in a function there.
+        of = _Writing(self._names, assigns=False).syntax(loop.of)
+        return ast.comprehension(target, of, self._all(loop.conditions), 0)
+
+    def _member(self, each: Expression) -> ast.expr:
+        return ast.Starred(self.syntax(each.of), ast.Load()) if isinstance(each, Spread) else self.syntax(each)
+
+    def _dict(self, members: Sequence[Expression]) -> ast.expr:
+        keys: list[ast.expr | None] = []
+        values: list[ast.expr] = []
+        parts = iter(members)
+        for each in parts:
+            keys.append(None if isinstance(each, Spread) else self.syntax(each))
+            values.append(self.syntax(each.of if isinstance(each, Spread) else next(parts)))
+        return ast.Dict(keys, values)
 
     def _display(self, kind: type, names: Sequence[str], values: list[ast.expr]) -> ast.expr:
         return ast.List(values, ast.Load()) if kind is list else ast.Dict([*map(ast.Constant, names)], values)
@@ -321,6 +392,23 @@ class _Writing:
 
 _REPLACE = "dataclasses_of_replace"
 assert _REPLACE in FUNCTIONS, "loops have it under this name"
+
+
+_COMPREHENSIONS: dict[str, Callable[..., ast.expr]] = {
+    "list": ast.ListComp,
+    "set": ast.SetComp,
+    "dict": ast.DictComp,
+    "generator": ast.GeneratorExp,
+}
+_DISPLAYS: dict[str, Callable[[list[ast.expr]], ast.expr]] = {
+    "list": lambda members: ast.List(members, ast.Load()),
+    "set": ast.Set,
+    "tuple": lambda members: ast.Tuple(members, ast.Load()),
+}
+
+
+def _function(body: ast.expr, *names: str) -> ast.Lambda:
+    return ast.Lambda(ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, []), body)
 
 
 def _keywords(names: Sequence[str], values: Sequence[ast.expr]) -> list[ast.keyword]:

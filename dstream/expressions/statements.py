@@ -1,0 +1,276 @@
+"""Translation of the statements of a function to an expression."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Sequence
+
+from dstream.expressions.calls import constants_of, kinds_of_exceptions, read_rounds, without_walrus
+from dstream.expressions.effects import IN_PLACE, KNOWN
+from dstream.expressions.resolution import UnreadableName
+from dstream.expressions.syntax import BINARY, Body, all_read, read_syntax
+from dstream.expressions.tree import (
+    Applied,
+    Called,
+    Choice,
+    Constant,
+    Expression,
+    Indexed,
+    Let,
+    Local,
+    Text,
+    Tried,
+)
+
+__all__ = ["read_block"]
+
+
+def read_block(statements: Sequence[ast.stmt], body: Body) -> Expression:
+    """Return the result of statements.
+
+    Raises:
+        CannotRead: they do more than that.
+    """
+    body.callee.count()
+    if not statements:
+        return Constant(None)
+    first, rest = _without_leading_walrus(statements[0]), statements[1:]
+    match first:
+        case (ast.Assign() as before, ast.stmt() as statement):
+            return read_block([before, statement, *rest], body)
+        case ast.Return(value=None):
+            return Constant(None)
+        case ast.Return(value=ast.expr() as value):
+            return read_syntax(value, body)
+        case ast.If(test=test, body=then, orelse=otherwise):
+            # An expression has no statements: what follows the `if` is written at the end of both of its branches.
+            condition = read_syntax(test, body)
+            return Choice(condition, read_block([*then, *rest], body), read_block([*otherwise, *rest], body))
+        case (
+            ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=value)
+        ):
+            return _assigned(name, value, rest, body) if value is not None else read_block(rest, body)
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value) if all(map(_is_name, targets)):
+            return _unpacked([each.id for each in targets if isinstance(each, ast.Name)], value, rest, body)
+        case ast.AugAssign(target=ast.Name(id=name), op=sign, value=value) if name in body.fresh:
+            return _stored(name, _changed(name, sign, value, body), rest, body)
+        case ast.For():
+            return _loop(first, rest, body)
+        case ast.Try(finalbody=[]):
+            return _tried(first, rest, body)
+        case ast.Raise():
+            return _raised(first, body)
+        case ast.Pass() | ast.Expr(value=ast.Constant()) | _Behind():
+            return read_block(rest, body)
+        case ast.Continue() | ast.Break():
+            return read_block(_behind(rest, is_whole=isinstance(first, ast.Break)), body)
+        case _Round():
+            return read_block(rest, first.begun(body))
+    assert isinstance(first, ast.stmt), "what is before it was taken away"
+    raise UnreadableName(_STATEMENTS.get(type(first), "does more than to return a value"), line=first.lineno)
+
+
+def _is_name(syntax: ast.expr) -> bool:
+    return isinstance(syntax, ast.Name)
+
+
+def _unpacked(names: Sequence[str], value: ast.expr, rest: Sequence[ast.stmt], body: Body) -> Expression:
+    members = Called("dstream.unpacked", (read_syntax(value, body), Constant(len(names))))
+    stands_for, number = body.callee.named(members)
+    for place, name in enumerate(names):
+        body = body.with_variable(name, Indexed(stands_for, Constant(place)))
+    return body.callee.within(members, number, read_block(rest, body))
+
+
+def _assigned(name: str, value: ast.expr, rest: Sequence[ast.stmt], body: Body) -> Expression:
+    return _stored(name, read_syntax(value, body), rest, body)
+
+
+def _stored(name: str, value: Expression, rest: Sequence[ast.stmt], body: Body) -> Expression:
+    stands_for, number = body.callee.named(value)
+    stored = body.with_variable(name, stands_for, is_fresh=_is_fresh(value))
+    return body.callee.within(value, number, read_block(rest, stored))
+
+
+def _is_fresh(value: Expression) -> bool:
+    """Return whether a value is a number, a string, or made by an operator, so that `+=` changes no item."""
+    match value:
+        case Constant(of):
+            return not isinstance(of, dict | list | set)
+        case Applied(sign, _):
+            return sign not in ("and", "or", "pos")
+        case Called(function, _):
+            return function in _FRESH
+        case Choice(_, chosen, otherwise):
+            return _is_fresh(chosen) and _is_fresh(otherwise)
+        case Let(_, _, within):
+            return _is_fresh(within)
+    return isinstance(value, Text)
+
+
+_FRESH = frozenset({"len", "int", "float", "str", *(name for name in KNOWN if name.startswith("operator.i"))})
+
+
+def _changed(name: str, sign: ast.operator, value: ast.expr, body: Body) -> Expression:
+    """Return the value that `name += value` gives a variable."""
+    return Called(
+        f"operator.{_in_place(sign, value)}", (read_syntax(ast.Name(name, ast.Load()), body), read_syntax(value, body))
+    )
+
+
+def _in_place(sign: ast.operator, value: ast.expr) -> str:
+    symbol = BINARY.get(type(sign))
+    if symbol not in IN_PLACE:
+        raise UnreadableName(_STATEMENTS[ast.AugAssign], line=value.lineno)
+    return IN_PLACE[symbol]
+
+
+_STATEMENTS: dict[type[ast.stmt], str] = {
+    ast.For: "has a loop",
+    ast.While: "has a loop",
+    ast.Try: "catches exceptions",
+    ast.With: "has a with statement",
+    ast.Assert: "has an assert statement",
+    ast.AugAssign: "changes a variable",
+    ast.Assign: "assigns to more than a variable",
+    ast.FunctionDef: "makes a function",
+    ast.Import: "imports",
+    ast.ImportFrom: "imports",
+}
+
+
+class _Round(ast.stmt):
+    """The beginning of a round of a loop over constants.
+
+    Attributes:
+        names: of the variables.
+        values: theirs.
+    """
+
+    names: tuple[str, ...]
+    values: tuple[Constant, ...]
+
+    def begun(self, body: Body) -> Body:
+        """Return the names of the body in this round."""
+        for name, value in zip(self.names, self.values, strict=True):
+            body = body.with_variable(name, value, is_fresh=True)
+        return body
+
+
+class _Behind(ast.stmt):
+    """The place behind a round, or behind a whole loop."""
+
+    is_whole: bool
+
+
+def _behind(statements: Sequence[ast.stmt], *, is_whole: bool) -> Sequence[ast.stmt]:
+    """Return those behind the round, or the loop, that a `continue` or `break` ends."""
+    place = next(
+        place for place, each in enumerate(statements) if isinstance(each, _Behind) and each.is_whole == is_whole
+    )
+    return statements[place + 1 :]
+
+
+def _loop(loop: ast.For, rest: Sequence[ast.stmt], body: Body) -> Expression:
+    """Return the result of a loop over constants, which are few, or of one that makes a sum or a container."""
+    constants = constants_of(loop.iter, body)
+    if constants is None:
+        return _collected(loop, rest, body)
+    names = _names(loop.target)
+    statements: list[ast.stmt] = []
+    for constant in constants:
+        statements += [_round(names, constant, loop), *loop.body, _end(is_whole=False)]
+    return read_block([*statements, *loop.orelse, _end(is_whole=True), *rest], body)
+
+
+def _names(target: ast.expr) -> tuple[str, ...]:
+    """Return the names of the variables of a loop; a single one for each member as a whole."""
+    targets = target.elts if isinstance(target, ast.Tuple) else [target]
+    if not all(map(_is_name, targets)):
+        raise UnreadableName(_STATEMENTS[ast.For], line=target.lineno)
+    return tuple(each.id for each in targets if isinstance(each, ast.Name))
+
+
+def _round(names: tuple[str, ...], constant: Constant, loop: ast.For) -> _Round:
+    members = tuple(map(Constant, constant.value)) if isinstance(loop.target, ast.Tuple) else (constant,)
+    if len(members) != len(names):
+        raise UnreadableName(_STATEMENTS[ast.For], line=loop.lineno)
+    begun = _Round()
+    begun.names, begun.values = names, members
+    return begun
+
+
+def _end(*, is_whole: bool) -> _Behind:
+    end = _Behind()
+    end.is_whole = is_whole
+    return end
+
+
+def _collected(loop: ast.For, rest: Sequence[ast.stmt], body: Body) -> Expression:
+    """Return the result of a loop that adds each value to a variable, which nothing else looks at meanwhile."""
+    conditions: list[ast.expr] = []
+    inner = loop.body
+    while len(inner) == 1 and isinstance(inner[0], ast.If) and not inner[0].orelse:
+        conditions.append(inner[0].test)
+        inner = inner[0].body
+    match inner:
+        case [ast.AugAssign(target=ast.Name(id=name), op=sign, value=value)] if name in body.fresh:
+            pass
+        case _:
+            raise UnreadableName(_STATEMENTS[ast.For], line=loop.lineno)
+    names = _names(loop.target)
+    inside = [value, *conditions]
+    looked_at = {each.id for one in inside for each in ast.walk(one) if isinstance(each, ast.Name)}
+    if name in (*looked_at, *names) or loop.orelse:
+        raise UnreadableName(_STATEMENTS[ast.For], line=loop.lineno)
+    rounds = [ast.comprehension(loop.target, loop.iter, conditions, 0)]
+    members = read_rounds("generator", (value,), rounds, body)
+    start = read_syntax(ast.copy_location(ast.Name(name, ast.Load()), loop), body)
+    total = Called(f"dstream.folded_{_in_place(sign, value)}", (members, start))
+    return _stored(name, total, rest, body.without(names))
+
+
+def _tried(statement: ast.Try, rest: Sequence[ast.stmt], body: Body) -> Expression:
+    """Return the result of a `try` with one expression inside, which is returned or assigned to a variable."""
+    if len(statement.body) != 1:
+        raise UnreadableName(_STATEMENTS[ast.Try], line=statement.lineno)
+    if any(each.name is not None or each.type is None for each in statement.handlers):
+        raise UnreadableName("looks at an exception that it catches", line=statement.lineno)
+    kinds = tuple(kinds_of_exceptions(each.type, body) for each in statement.handlers if each.type is not None)
+    number = body.callee.variable()
+    match statement.body[0]:
+        case ast.Return(value=ast.expr() as value):
+            within: Expression = Local(number)
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            within = read_block([*statement.orelse, *rest], body.with_variable(name, Local(number)))
+        case _:
+            raise UnreadableName(_STATEMENTS[ast.Try], line=statement.lineno)
+    tried = read_syntax(value, body)
+    otherwise = tuple(read_block([*each.body, *rest], body) for each in statement.handlers)
+    return Tried(tried, number, within, kinds, otherwise)
+
+
+def _raised(statement: ast.Raise, body: Body) -> Expression:
+    """Return a call that raises an exception of the standard library."""
+    raised = statement.exc
+    call = raised if isinstance(raised, ast.Call) else ast.Call(raised, [], []) if raised is not None else None
+    is_alone = statement.cause is None or (isinstance(statement.cause, ast.Constant) and statement.cause.value is None)
+    if call is None or not is_alone or call.keywords or not isinstance(call.func, ast.Name | ast.Attribute):
+        raise UnreadableName("raises an exception", line=statement.lineno)
+    (kind,) = kinds_of_exceptions(call.func, body)
+    return Called("dstream.raised", (Constant(kind), *all_read(call.args, body)))
+
+
+def _without_leading_walrus(statement: ast.stmt) -> ast.stmt | tuple[ast.Assign, ast.stmt]:
+    """Return a statement, and before it the assignment inside of it that Python evaluates before all else."""
+    field = "test" if isinstance(statement, ast.If) else "value"
+    whole = getattr(statement, field, None)
+    if not isinstance(statement, ast.If | ast.Return | ast.Assign | ast.AnnAssign) or whole is None:
+        return statement
+    before, value = without_walrus(whole)
+    if before is None:
+        return statement
+    made = copy.copy(statement)
+    setattr(made, field, value)
+    return ast.copy_location(ast.Assign([before.target], before.value), before), made
