@@ -109,7 +109,7 @@ def known_call(fn: Any, written: str, arguments: Sequence[Expression], keywords:
         by_name = map(Keyword, keywords, arguments[by_place:])
         return Called(name, (*arguments[:by_place], *by_name))
     if keywords:
-        return _by_place(name_of(fn), tuple(arguments), tuple(keywords))
+        return _by_place(name, tuple(arguments), tuple(keywords))
     return _operated(fn, tuple(arguments)) or _named(fn, tuple(arguments))
 
 

@@ -24,6 +24,7 @@ from dstream.expressions.syntax import (
 )
 from dstream.expressions.tree import (
     Applied,
+    Built,
     Called,
     Choice,
     Comprehension,
@@ -343,6 +344,8 @@ def _constants(of: Expression) -> list[Constant] | None:
     match of:
         case Constant(tuple() | list() | dict() as values):
             pass
+        case Built(kind, _, members) if kind is list and all(isinstance(each, Constant) for each in members):
+            values = [each.value for each in members if isinstance(each, Constant)]
         case Method(Constant(dict() as held), "items" | "keys" | "values" as name, ()):
             values = getattr(held, name)()
         case Called("range" | "enumerate" | "zip" | "reversed" as name, arguments) if arguments:

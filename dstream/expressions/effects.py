@@ -168,6 +168,7 @@ KEYWORDS: dict[str, frozenset[str]] = {
     "enumerate": frozenset({"start"}),
     "int": frozenset({"base"}),
     "json.dumps": frozenset({"ensure_ascii", "indent", "separators", "sort_keys"}),
+    "math.isclose": frozenset({"abs_tol", "rel_tol"}),
     "max": frozenset({"default", "key"}),
     "min": frozenset({"default", "key"}),
     "round": frozenset({"ndigits"}),
@@ -188,11 +189,13 @@ CHANGING_NOTHING = frozenset(
             "isocalendar",
             "isoformat",
             "isoweekday",
+            "normalize",
             "quantize",
             "strftime",
             "time",
             "timestamp",
             "total_seconds",
+            "toordinal",
             "weekday",
         ),
         *("findall", "fullmatch", "match", "search", "split", "sub"),  # of patterns
@@ -392,7 +395,7 @@ _MAKING_NEW = frozenset(
 _METHODS_MAKING_NEW = CHANGING_NOTHING - {
     *("_asdict", "_replace"),
     *("get", "items", "keys", "values"),
-    *("conjugate", "quantize"),
+    *("conjugate", "normalize", "quantize"),
     *("group", "groupdict", "groups"),
 }
 

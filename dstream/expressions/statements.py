@@ -36,6 +36,10 @@ def read_block(statements: Sequence[ast.stmt], body: Body) -> Expression:
     if not statements:
         return Constant(None)
     first, rest = _without_leading_walrus(statements[0]), statements[1:]
+    if isinstance(first, ast.Assign) and rest and isinstance(rest[0], ast.For):
+        found = _appended(first, rest[0], body)
+        if found is not None:
+            return _stored(*found, rest[1:], body)
     match first:
         case (ast.Assign() as before, ast.stmt() as statement):
             return read_block([before, statement, *rest], body)
@@ -209,26 +213,50 @@ def _end(*, is_whole: bool) -> _Behind:
 
 def _collected(loop: ast.For, rest: Sequence[ast.stmt], body: Body) -> Expression:
     """Return the result of a loop that adds each value to a variable, which nothing else looks at meanwhile."""
-    conditions: list[ast.expr] = []
-    inner = loop.body
-    while len(inner) == 1 and isinstance(inner[0], ast.If) and not inner[0].orelse:
-        conditions.append(inner[0].test)
-        inner = inner[0].body
+    inner, conditions = _inside(loop)
     match inner:
         case [ast.AugAssign(target=ast.Name(id=name), op=sign, value=value)] if name in body.fresh:
             pass
         case _:
             raise UnreadableName(_STATEMENTS[ast.For], line=loop.lineno)
     names = _names(loop.target)
-    inside = [value, *conditions]
-    looked_at = {each.id for one in inside for each in ast.walk(one) if isinstance(each, ast.Name)}
-    if name in (*looked_at, *names) or loop.orelse:
+    if name in (*_names_in([value, *conditions]), *names) or loop.orelse:
         raise UnreadableName(_STATEMENTS[ast.For], line=loop.lineno)
     rounds = [ast.comprehension(loop.target, loop.iter, conditions, 0)]
     members = read_rounds("generator", (value,), rounds, body)
     start = read_syntax(ast.copy_location(ast.Name(name, ast.Load()), loop), body)
     total = Called(f"dstream.folded_{_in_place(sign, value)}", (members, start))
     return _stored(name, total, rest, body.without(names))
+
+
+def _inside(loop: ast.For) -> tuple[list[ast.stmt], list[ast.expr]]:
+    """Return the statements of a loop, and the conditions on them all."""
+    inner, conditions = loop.body, list[ast.expr]()
+    while len(inner) == 1 and isinstance(inner[0], ast.If) and not inner[0].orelse:
+        conditions.append(inner[0].test)
+        inner = inner[0].body
+    return inner, conditions
+
+
+def _names_in(syntaxes: Sequence[ast.AST]) -> set[str]:
+    return {each.id for one in syntaxes for each in ast.walk(one) if isinstance(each, ast.Name)}
+
+
+def _appended(before: ast.Assign, loop: ast.For, body: Body) -> tuple[str, Expression] | None:
+    """Return the name of a list that is empty before a loop, and what the loop appends to it; None of other loops."""
+    inner, conditions = _inside(loop)
+    match before, inner:
+        case (
+            ast.Assign([ast.Name(name)], ast.List([])),
+            [ast.Expr(ast.Call(ast.Attribute(ast.Name(of), "append"), [value], []))],
+        ) if of == name and not loop.orelse:
+            inside = _names_in([value, loop.iter, *conditions])
+            # What the loop assigns has another value behind it, which a comprehension does not give.
+            if name in (*inside, *_names_in([loop.target])) or set(_names(loop.target)) & body.variables.keys():
+                return None
+            rounds = [ast.comprehension(loop.target, loop.iter, conditions, 0)]
+            return name, read_rounds("list", (value,), rounds, body)
+    return None
 
 
 def _tried(statement: ast.Try, rest: Sequence[ast.stmt], body: Body) -> Expression:

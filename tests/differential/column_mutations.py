@@ -313,7 +313,7 @@ MUTATIONS = of_columns([
     ("dstream.engine.compiler.evaluation", "or may_travel(found) else", "or True else"),
     ("dstream.expressions.tree", "    number = 1 + max(", "    number = 1 + 0 * max("),
     ("dstream.spi.columns", "before=(*before, *self.before)", "before=before"),
-    ("dstream.expressions.resolution", "    if fn.__globals__.get(\"__file__\") != file:", "    if False:"),
+    ("dstream.expressions.resolution", "    if file is None or names.get(\"__file__\") != file:", "    if False:"),
     ("dstream.expressions.resolution", "not all(isinstance(each, _OF_LITERALS) for each in ast.walk(expression))", "False"),
     ("dstream.expressions.resolution", "told(value) == told(written)", "value == written"),
     ("dstream.expressions.resolution", "if not is_constant_of_module(fn, name, value):", "if False:"),

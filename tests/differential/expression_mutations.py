@@ -7,7 +7,7 @@ from tests.differential.mutating import Mutation, run_all
 __all__ = ["MUTATIONS"]
 
 _READING = "dstream.expressions.reader"
-_CALLS = "dstream.expressions.resolution"
+_CALLS = "dstream.expressions.callables"
 _NAMES = "dstream.expressions.resolution"
 _ORDER = "dstream.expressions.tree"
 _SOURCE = "dstream.expressions.source"
@@ -24,10 +24,18 @@ MUTATIONS: list[Mutation] = [
     (_CALLS, "        and is_of_named_tuple(new)\n", ""),
     (_CALLS, "        and init is object.__init__\n", ""),
     (_CALLS, "    if type(kind) is not type:\n        return None\n", ""),
+    ("dstream.expressions.calls", "name in USING_UP", "True"),
+    ("dstream.expressions.calls", "inside = body.without({name for each in generators for name in _assigned_in(each)})", "inside = body"),
+    ("dstream.expressions.statements", "value=value) if name in body.fresh:\n            return _stored", "value=value):\n            return _stored"),
+    ("dstream.expressions.statements", "sign not in (\"and\", \"or\", \"pos\")", "True"),
+    ("dstream.expressions.statements", "read_block(_behind(rest, is_whole=isinstance(first, ast.Break)), body)", "read_block(_behind(rest, is_whole=False), body)"),
+    ("dstream.expressions.statements", "return _stored(name, total, rest, body.without(names))", "return _stored(name, total, rest, body)"),
+    ("dstream.expressions.resolution", "    if any(each.__globals__.get(\"__name__\") != \"enum\" for each in own):\n        return False\n", ""),
+    ("dstream.expressions.tree", "    if isinstance(expression, Comprehension | Function | Tried):\n        return ()\n", ""),
     (_CALLS, "and all(map(is_leaf, arguments)):", ":"),
     ("dstream.expressions.callables", "or name not in CHANGING_NOTHING or", "or"),
     ("dstream.expressions.callables", "and fn.__name__ in CHANGING_NOTHING else None", "else None"),
-    (_CALLS, "    if keywords:\n        return _by_place(name_of(fn), tuple(arguments), tuple(keywords))\n    return _operated", "    return _operated"),
+    (_CALLS, "    if keywords:\n        return _by_place(name, tuple(arguments), tuple(keywords))\n    return _operated", "    return _operated"),
     (_READING, "    if is_watched():", "    if False:"),
     (_READING, "or fn.__code__.co_flags & _GENERATOR", ""),
     (_READING, "        if is_by_reference(fn) and not is_as_imported(fn):", "        if False:"),

@@ -310,6 +310,20 @@ def counted(words):
         text += word[:1]
     return text
 
+def longer(text):
+    found = []
+    for part in text.split("e"):
+        if len(part) > 1:
+            if part[0] != "a":
+                found.append(part[::-1])
+    return found
+
+def ranked(text):
+    for least, kind in [(7, "long"), (3, "middle")]:
+        if len(text) >= least:
+            return kind
+    return "short"
+
 def words(text):
     parts = [part.strip() for part in text.split(",")]
     return [part for part in parts if part]
@@ -416,7 +430,13 @@ _FORMS = {
         *("{t}.partition({c})[{k}]", "{t}.rsplit({c}, 1)[-1]", "' '.join({l})", "re.sub({R}, {c}, {t})", "W[{k}]"),
         *("','.join(w for w in {l})", "' '.join(sorted(set({l})))", "max({l}, key=len, default={c})"),
         *("next((w for w in {l} if len(w) > 2), {c})", "next((c for c in W if c in {t}), {c})", "first_of({t})"),
-        *("min({l}, key=lambda w: (len(w), w))", "kind_of({t})", "'-'.join(map(str.strip, {l}))", "spelled({t})"),
+        *(
+            "min({l}, key=lambda w: (len(w), w))",
+            "kind_of({t})",
+            "ranked({t})",
+            "'-'.join(map(str.strip, {l}))",
+            "spelled({t})",
+        ),
         *(
             "json.dumps([{t}, {i}])",
             "Status({t}).name",
@@ -497,7 +517,12 @@ _FORMS = {
         *("[w.upper() for w in {l}]", "[w for w in {l} if w in S]", "sorted({l}, key=len)", "[*{l}, {c}]"),
         *("list(map(str.strip, {l}))", "[w for i, w in enumerate({l}) if i % 2]", "list(filter(None, {l}))"),
         *("[m.group() for w in {l} if (m := re.match({R}, w))]", "[w for p in {l} for w in p.split({c})]"),
-        *("json.loads(json.dumps({l}))", "sorted({l}, key=lambda w: w[-1:], reverse=True)", "words({t})"),
+        *(
+            "json.loads(json.dumps({l}))",
+            "sorted({l}, key=lambda w: w[-1:], reverse=True)",
+            "words({t})",
+            "longer({t})",
+        ),
     ],
     "p": [
         *("({t}, {i})", "({t}, {t})", "({i}, {t}, {l})", "({t}, {{w: len(w) for w in {l}}})", "({i}, {{{t}, {c}}})"),

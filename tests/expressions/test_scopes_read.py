@@ -153,7 +153,23 @@ def _loop_over_dict(text: str) -> object:
     return None
 
 
+def _appended(text: str) -> object:
+    found = []
+    for part in text.split():
+        if part:
+            found.append(part.upper())  # noqa: PERF401
+    return (found, len(found))
+
+
+def _graded(text: str) -> str:
+    for least, grade in [(5, "A"), (1, "B")]:
+        if len(text) >= least:
+            return grade
+    return "C"
+
+
 READ = [
+    *(_appended, _graded),
     *(_tried, _tried_first, _tried_in_order, _caught_by_a_handler, _raising, _raising_inside, _weighted, _summed),
     *(_joined, _shadowed, _nested, _assigned, _let_inside, _loop_over_dict),
     lambda text: {part: len(part) for part in text.split()},
@@ -285,6 +301,21 @@ def _looks_meanwhile(text: str) -> object:
     return total
 
 
+def _appended_to_itself(text: str) -> object:
+    found = []
+    for part in text.split():
+        found.append((part, len(found)))
+    return found
+
+
+def _appended_behind(text: str) -> object:
+    part, found = "none", []
+    found = []
+    for part in text.split():
+        found.append(part)
+    return part, found
+
+
 def _variable_behind(text: str) -> object:
     total = 0
     for part in text.split():
@@ -310,6 +341,7 @@ def _many_ways(text: str) -> object:
 UNREAD = [
     *(_changes_an_item, _changes_a_choice, _looks_at_the_error, _does_more_inside, _at_last, _own_exception),
     *(_raises_its_own, _looks_meanwhile, _variable_behind, _walrus_behind, _many_ways),
+    *(_appended_to_itself, _appended_behind),
     lambda text: map(str, text),
     lambda text: zip(text, text, strict=True),
     lambda text: [part for part in map(str, text, text)],  # noqa: C416
