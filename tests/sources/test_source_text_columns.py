@@ -70,9 +70,30 @@ def test_rows_behind_the_first_ones_of_a_csv_file_are_in_columns(tmp_path: Path)
     assert _rows_in_columns(csv_rows(_csv(tmp_path, _LINES), Sale)) == 1000 - csv.ROWS
 
 
-def test_rows_of_a_block_with_a_quote_in_a_field_are_made_one_by_one(tmp_path: Path) -> None:
-    """Arrow takes a quote for the start of a string that `csv` takes for text."""
-    assert _rows_in_columns(csv_rows(_csv(tmp_path, [*_LINES, '1,2,a"b']), Sale)) == 0
+@pytest.mark.parametrize("row", ['1,2,a"b', '1,2,x"a"', '1,2,"a\nb"'])
+def test_rows_of_a_block_with_a_quote_in_a_field_are_made_one_by_one(tmp_path: Path, row: str) -> None:
+    """Arrow takes a quote for the start of a string that `csv` takes for text; a string may have several lines."""
+    assert _rows_in_columns(csv_rows(_csv(tmp_path, [*_LINES, row]), Sale)) == 0
+
+
+@dataclass
+class Names:
+    """A row of two strings."""
+
+    first: str
+    last: str | None
+
+
+@pytest.mark.parametrize("kind", [None, Names])
+@pytest.mark.parametrize("row", ['"c",', '"",'])
+def test_an_empty_field_at_the_end_of_a_file_has_no_quotes(tmp_path: Path, kind: type | None, row: str) -> None:
+    """Without a line break behind it, Arrow gives it the quotes of the field before (pyarrow 26)."""
+    path = tmp_path / "names.csv"
+    path.write_text("\n".join(["first,last", *["a,b"] * 1000, row]))
+    [split] = csv_rows(path, kind=kind).splits(1)
+
+    assert _items(split) == list(split.read())
+    assert _rows_in_columns(csv_rows(path, kind=kind)) == 1001 - csv.ROWS
 
 
 def test_json_lines_of_one_layout_are_in_columns(tmp_path: Path) -> None:
