@@ -252,6 +252,17 @@ def test_a_slice_of_texts_has_the_hashes_of_its_texts():
     assert index.find(Strings(texts.values.slice(2), is_ascii=True)).tolist() == [-1, 1, 0]
 
 
+def test_rows_for_one_target_are_not_hashed_and_travel_alone(monkeypatch):
+    """In one task nothing has to be divided; of a slice Arrow pickles the whole array."""
+    monkeypatch.setattr(column_joining, "hashes_of", lambda keys: pytest.fail("hashed"))
+    texts = column_of([f"text {number}" for number in range(5000)])
+    few = Strings(texts.values.slice(100, 2), is_ascii=True)
+
+    ((target, size, data),) = column_joining.sent_to_targets((few, few), 1)
+    assert (target, size, len(data) < 2000) == (0, 2, True)
+    assert loads(data).lists() == (["text 100", "text 101"], ["text 100", "text 101"])
+
+
 def test_long_texts_are_looked_up_a_few_at_a_time(monkeypatch):
     """One array of Arrow takes so many bytes, and no more."""
     monkeypatch.setattr(column_joining, "MOST_BYTES", 40)

@@ -277,13 +277,14 @@ _DOUBT = 1.5
 _FEW_BYTES = 64 * 1024
 _PIECES_OF_A_CORE = 4
 """Few: where each task has the whole right side of a join, each makes the table of it."""
-_LARGEST_SMALL_SIDE = 4 * 2**20
+_LARGEST_SMALL_SIDE, _LARGEST_OF_ONE_TASK = 4 * 2**20, 16 * 2**20
 
 
 def _facts(end: End | Several, cores: int, settings: AutoSettings) -> ClusterFacts:
     """Return the facts of a graph that begins in this process: those of Spark, unless one task reads little."""
     asked = parallelism(end) or (1 if _is_little(end) else cores)
-    return ClusterFacts(asked, cores, _LARGEST_SMALL_SIDE, None, settings.broadcast_limit, settings.columns)
+    largest = _LARGEST_OF_ONE_TASK if asked == 1 else _LARGEST_SMALL_SIDE
+    return ClusterFacts(asked, cores, largest, None, settings.broadcast_limit, settings.columns)
 
 
 def _is_little(end: Node) -> bool:

@@ -151,7 +151,7 @@ class AdaptiveJoin:
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[PartitionCount, ...]) -> Move:
         left, right = (number or 0 for number in partitions)
         # Nobody counts the partitions of a side without an end, which is never shuffled.
-        targets = self.facts.targets(left + right if self.counts else 1)
+        targets = 1 if self.facts.is_sequential else self.facts.targets(left + right if self.counts else 1)
         begun = replace(self, left=inputs[0], right=inputs[1], targets=targets, partitions=(left, right))
         # Below 0 no side travels, so none has to be measured.
         return begun._look_at_next() if self.facts.largest_small_side >= 0 else begun._all_move()

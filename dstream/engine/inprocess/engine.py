@@ -32,7 +32,8 @@ __all__ = ["InProcessEngine"]
 
 _UNSEEN = Progress(asked=False)
 _PLACE = "in this process"
-_LARGEST_SMALL_SIDE = 4 * 2**20
+_LARGEST_SMALL_SIDE = 16 * 2**20
+"""The items of one side stay where they are, and those of the other one need not be divided by key."""
 
 
 class InProcessEngine:

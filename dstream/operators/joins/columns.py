@@ -200,7 +200,8 @@ def are_of_one_type(batches: Sequence[JoinBatch]) -> bool:
 def sent_to_targets(rows: JoinRows, targets: int) -> Iterator[tuple[int, int, bytes]]:
     """Give (target, number of rows, pickled `JoinBatch`) of the rows that go to each target, in order."""
     keys, values = rows
-    places = hashes_of(keys) % targets
+    # Rows for one target are copied as well: a slice would be pickled with all bytes of its array (pyarrow 26).
+    places = hashes_of(keys) % targets if targets > 1 else np.zeros(len(keys), np.int64)
     for target in range(targets):
         chosen = np.flatnonzero(places == target)
         if not len(chosen):
