@@ -38,6 +38,7 @@ from dstream.engine.tasks.distinct import (
     RouteFirsts,
     RouteForward,
     back_in_order,
+    distinct_in_task,
     first_of_each,
     first_of_forwarded,
     one_of_each,
@@ -61,7 +62,7 @@ from dstream.operators.columns.values import NotColumnar, Objects, column_of, it
 from dstream.operators.joins.hash import Matching, Membership
 from dstream.operators.joins.pairs import join_batches, join_with
 from dstream.operators.rows.batches import loads
-from dstream.operators.rows.blocks import Block, ColumnItems, LazyRows, given
+from dstream.operators.rows.blocks import Block, ColumnItems, LazyRows, given, one_after_another
 from dstream.operators.rows.gatherers import gathered_ahead
 from dstream.operators.rows.group_tables import collected
 from dstream.operators.rows.keys import KeysAlone, Side
@@ -133,7 +134,7 @@ def program(seed: int) -> Program:
         operator = random.choice(("windows ahead", "borders"))
         return Program(parts, operator, None, columns, False, targets, f"{parts} {operator}, {targets} in each")
     if choice < 0.55:
-        operator = random.choice(("distinct ordered", "distinct unordered", "distinct forward"))
+        operator = random.choice(("distinct ordered", "distinct unordered", "distinct forward", "distinct here"))
         if random.random() < 0.4:
             parts = [[[*map(_second_of, _numbered_texts(random))] for _ in part] for part in parts]
         return Program(parts, operator, None, columns, False, targets, f"{parts} {operator}, targets={targets}")
@@ -470,6 +471,8 @@ _PARTS = expression_of("lambda x: (x[0], x[1][0], x[1][1])")
 
 
 def _distinct(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
+    if made.operator == "distinct here":
+        return [*distinct_in_task(_STEP, one_after_another(iter(parts)), StageTask(0, _BOUND))]
     if made.operator == "distinct forward":
         return _distinct_forward(parts, 1 if made.targets == 1 else len(parts))
     is_ordered = made.operator == "distinct ordered"

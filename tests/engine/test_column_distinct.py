@@ -11,6 +11,7 @@ from dstream.engine.tasks.distinct import (
     RouteFirsts,
     RouteForward,
     back_in_order,
+    distinct_in_task,
     first_of_each,
     first_of_forwarded,
     one_of_each,
@@ -20,7 +21,7 @@ from dstream.engine.tasks.distinct import (
 from dstream.engine.tasks.readers import read_batches
 from dstream.engine.tasks.runtime import StageTask
 from dstream.keys import canonical, stable_hash
-from dstream.operators.columns.distinct import in_places
+from dstream.operators.columns.distinct import in_places, with_firsts
 from dstream.operators.columns.values import Ints, column_of, items_of, stacked
 from dstream.operators.rows.batches import loads
 from dstream.operators.rows.blocks import ColumnItems
@@ -181,3 +182,48 @@ def test_the_first_items_of_each_key_are_sent_forward(step):
     found = [list(items) for items in forwarded(step, [iter(["to", "be", "sea"]), iter(["or", "seas"])], len)]
 
     assert found == [["to", "sea"], ["seas"]]
+
+
+@pytest.mark.parametrize("memory", [1, 2**40])
+def test_one_task_gives_the_first_of_equal_items_in_order(step, memory):
+    """Of columns of one type together, of others, and of items behind them one by one."""
+    items = columns([5, 1, 5], [1, 2], [2, 9, 5, 7], [1.0, 3.5], iter(["a", 2, "a"]), ["a", "b"])
+
+    assert list(distinct_in_task(step, items, StageTask(0, memory))) == [5, 1, 2, 9, 7, 3.5, "a", "b"]
+
+
+def test_one_task_looks_at_more_columns_each_time(step, monkeypatch):
+    """As many rows as were different by then, or more."""
+    seen = []
+    monkeypatch.setattr(
+        "dstream.engine.tasks.distinct._with_firsts",
+        lambda known, some: seen.append([len(each.values) for each in some]) or with_firsts(known, some),
+    )
+    items = columns(["a", "b", "c"], ["a"], ["d", "a"], ["e"])
+
+    assert list(distinct_in_task(step, items, StageTask(0, 2**40))) == ["a", "b", "c", "d", "e"]
+    assert seen == [[3], [1, 2], [1]]
+
+
+def test_items_before_a_failure_come_before_it(step):
+    """A reader that stops early never gets there."""
+
+    def blocks():
+        yield column_of(["a", "b"])
+        yield column_of(["c"])
+        raise ValueError("a bad line")
+
+    found = distinct_in_task(step, ColumnItems(blocks()), StageTask(0, 2**40))
+
+    assert [next(found), next(found), next(found)] == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="a bad line"):
+        next(found)
+
+
+def test_one_task_reads_no_column_that_is_not_wanted(step):
+    """The first block is enough for a limit."""
+    read = []
+    blocks = (read.append(number) or column_of([number]) for number in range(9))
+
+    assert next(distinct_in_task(step, ColumnItems(blocks), StageTask(0, 2**40))) == 0
+    assert read == [0]

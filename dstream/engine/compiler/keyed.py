@@ -32,6 +32,7 @@ from dstream.engine.tasks.distinct import (
     RouteFirsts,
     RouteForward,
     back_in_order,
+    distinct_in_task,
     first_of_each,
     first_of_forwarded,
     one_of_each,
@@ -71,7 +72,9 @@ def _(node: Distinct, inputs: Sequence[Items], compiling: Compiling) -> Items:
     is_ordered = compiling.is_ordered(node.upstream)
     decided = called_by(node, compiling.facts)
     wide = functools.partial(OneOfEachKey, node, compiling.facts, is_ordered, decided)
-    return across(node, inputs[0], compiling, wide, decided=decided)
+    in_columns = node.key is None and compiling.facts.reads_functions
+    narrow = functools.partial(distinct_in_task, node.step) if in_columns else None
+    return across(node, inputs[0], compiling, wide, narrow, decided)
 
 
 @dataclass(frozen=True, eq=False)

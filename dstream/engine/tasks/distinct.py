@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, count, groupby
+from itertools import chain, count, groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from dstream.failures import naming
 from dstream.operators.rows.batches import Batcher, loads_items
 from dstream.operators.rows.blocks import Block, ColumnItems, given
 from dstream.operators.rows.operations import Task
-from dstream.operators.rows.spill import distinct_of_batches
+from dstream.operators.rows.spill import distinct_items, distinct_of_batches
 from dstream.plan.steps import Step
 from dstream.values.bad_records import EncodedLines
 
@@ -34,6 +34,7 @@ __all__ = [
     "RouteFirsts",
     "RouteForward",
     "back_in_order",
+    "distinct_in_task",
     "first_of_each",
     "first_of_forwarded",
     "one_of_each",
@@ -141,6 +142,57 @@ def _stacked(columns: list[Any]) -> Block:
     from dstream.operators.columns.values import stacked_or_items  # loads NumPy, which made the columns
 
     return stacked_or_items(columns)
+
+
+def distinct_in_task(step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Give the first ones of equal items, in order; those in columns are looked at together, more of them each time."""
+    with naming(step):
+        yield from _distinct_blocks(items.blocks() if type(items) is ColumnItems else iter((items,)), task)
+
+
+def _distinct_blocks(blocks: Iterator[Block], task: Task) -> Iterator[Any]:
+    known: Column | None = None
+    sizes: list[int] = []
+    for some in _growing(blocks, sizes):
+        found = _with_firsts(known, some) if isinstance(some, list) and not task.bound.exceeded() else None
+        if found is None:
+            rest = chain.from_iterable(map(given, chain(some, blocks))) if isinstance(some, list) else some
+            items = rest if known is None else chain(given(known), rest)
+            # What is known are the first items, of which no two are equal.
+            yield from islice(distinct_items(items, None, task.bound), sum(sizes), None)
+            return
+        known, new = found
+        sizes.append(_weight(new)[0])
+        yield from given(new)
+
+
+def _growing(blocks: Iterator[Block], sizes: Sequence[int]) -> Iterator[list[Column] | Iterator[Any]]:
+    """Give columns of at least as many rows as the sum of the sizes together; all items from the first other block on.
+
+    Columns before a failure are given before it, as their items would be.
+    """
+    held: list[Any] = []
+    rows = 0
+    try:
+        for block in map(_at_hand, blocks):
+            if isinstance(block, Sequence | Iterator):
+                yield from (held,) if held else ()
+                yield chain(given(block), chain.from_iterable(map(given, blocks)))
+                return
+            held, rows = [*held, block], rows + _weight(block)[0]
+            if rows >= sum(sizes):
+                yield held
+                held, rows = [], 0
+    except Exception:
+        yield from (held,) if held else ()
+        raise
+    yield from (held,) if held else ()
+
+
+def _with_firsts(known: Column | None, columns: list[Column]) -> tuple[Column, Column] | None:
+    from dstream.operators.columns.distinct import with_firsts  # loads NumPy, which made the columns
+
+    return with_firsts(known, columns)
 
 
 @dataclass(frozen=True)

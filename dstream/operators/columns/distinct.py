@@ -31,7 +31,16 @@ from dstream.operators.columns.values import (
     whole,
 )
 
-__all__ = ["FirstRows", "firsts_met", "firsts_of_task", "in_places", "own_firsts", "packed_firsts", "sent_back"]
+__all__ = [
+    "FirstRows",
+    "firsts_met",
+    "firsts_of_task",
+    "in_places",
+    "own_firsts",
+    "packed_firsts",
+    "sent_back",
+    "with_firsts",
+]
 
 
 Int64s = NDArray[np.int64]
@@ -138,6 +147,24 @@ def own_firsts(before: Sequence[Column], own: Sequence[Column]) -> Column | None
     except NotColumnar:
         return None
     return rows_at(found, np.arange(known, size_of_column(found))) if known else found
+
+
+def with_firsts(known: Column | None, columns: Sequence[Column]) -> tuple[Column, Column] | None:
+    """Return rows with the first row of each other value of some columns behind them, and these rows alone.
+
+    Args:
+        known: rows of which no two are equal.
+        columns: one or more.
+
+    Returns:
+        None if the values are of several types.
+    """
+    before = [] if known is None else [known]
+    try:
+        found = _first_rows(stacked([*before, *columns]))
+    except NotColumnar:
+        return None
+    return found, rows_at(found, np.arange(sum(map(size_of_column, before)), size_of_column(found)))
 
 
 def _first_rows(column: Column) -> Column:
