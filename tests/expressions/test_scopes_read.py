@@ -168,7 +168,21 @@ def _graded(text: str) -> str:
     return "C"
 
 
+def _before_a_condition(text: str) -> object:
+    limit = 6 // len(text)
+    return [part for part in text if limit]
+
+
+def _before_a_try(text: str) -> object:
+    number = int(text)
+    try:
+        return 1 / number
+    except ValueError:
+        return "caught"
+
+
 READ = [
+    *(_before_a_condition, _before_a_try),
     *(_appended, _graded),
     *(_tried, _tried_first, _tried_in_order, _caught_by_a_handler, _raising, _raising_inside, _weighted, _summed),
     *(_joined, _shadowed, _nested, _assigned, _let_inside, _loop_over_dict),
@@ -316,6 +330,14 @@ def _appended_behind(text: str) -> object:
     return part, found
 
 
+def _variable_before_and_behind(text: str) -> object:
+    part, total = "none", 0
+    total = 0
+    for part in text.split():
+        total += len(part)
+    return part, total
+
+
 def _variable_behind(text: str) -> object:
     total = 0
     for part in text.split():
@@ -341,7 +363,7 @@ def _many_ways(text: str) -> object:
 UNREAD = [
     *(_changes_an_item, _changes_a_choice, _looks_at_the_error, _does_more_inside, _at_last, _own_exception),
     *(_raises_its_own, _looks_meanwhile, _variable_behind, _walrus_behind, _many_ways),
-    *(_appended_to_itself, _appended_behind),
+    *(_appended_to_itself, _appended_behind, _variable_before_and_behind),
     lambda text: map(str, text),
     lambda text: zip(text, text, strict=True),
     lambda text: [part for part in map(str, text, text)],  # noqa: C416

@@ -224,7 +224,7 @@ def _in_columns(expression: Expression, given: _Given) -> Column:
         case Called("dstream.Entry", (pair,)):
             return entries_of(_value(pair, given))
         case Called("isinstance", (of, Constant(kinds))):
-            return _is_instance(_value(of, given), kinds)
+            return ConstantColumn(issubclass(_kind_of(_value(of, given)), kinds), given.size)
         case Called(function, arguments) if function in _IN_PLACE:
             return _in_place(_IN_PLACE[function], [_value(each, given) for each in arguments])
         case Called(function, arguments):
@@ -256,10 +256,6 @@ def _in_place(sign: str, operands: list[Column]) -> Column:
 def _is_of_type(of: Column, sign: str, kinds: Any) -> Column:
     kind, wanted = _kind_of(of), kinds if isinstance(kinds, tuple) else (kinds,)
     return ConstantColumn(any(kind is each for each in wanted) is (sign in ("is", "==", "in")), size_of_column(of))
-
-
-def _is_instance(of: Column, kinds: Any) -> Column:
-    return ConstantColumn(issubclass(_kind_of(of), kinds), size_of_column(of))
 
 
 def _kind_of(of: Column) -> type:
