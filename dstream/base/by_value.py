@@ -217,7 +217,7 @@ def _reduce_class(pickler: ValuePickler, kind: type) -> Any:
         return reduced
     if kind not in _copied_classes:
         _own_classes.add(kind)
-    return *reduced[:-1], functools.partial(_complete_class, reduced[-1])
+    return *reduced[:-1], _complete_class
 
 
 _WITH_SETTER = 6
@@ -227,11 +227,14 @@ _copied_classes: weakref.WeakSet[type] = weakref.WeakSet()
 """Classes that came from this process, and those that another one has sent."""
 
 
-def _complete_class(complete: Callable[[type, Any], Any], kind: type, state: Any) -> None:
+def _complete_class(kind: type, state: Any) -> None:
     # cloudpickle (3.1) finds the class of this process, and gives it methods with other globals: those of the copy.
     if kind not in _own_classes:
         _copied_classes.add(kind)
-        complete(kind, state)
+        _set_class_state(kind, state)
+
+
+_set_class_state: Callable[[type, Any], Any] = vars(cloudpickle.cloudpickle)["_class_setstate"]
 
 
 def _reduce_checked(pickler: ValuePickler, value: Any) -> Any:

@@ -67,6 +67,7 @@ _STATE = {
 _FUNCTIONS = {
     "cached-function": "dstream.base.by_value:_cached",
     "cached-function-attributes": "dstream.base.by_value:_set_attributes",
+    "class-state": "dstream.base.by_value:_complete_class",
     "comparison-key": "dstream.base.pickling:_key_of",
     "function-of-name": "dstream.base.by_value:_function_of",
     "numpy-value": "dstream.storage.codec.plain_classes:from_parts",

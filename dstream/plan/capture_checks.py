@@ -17,18 +17,19 @@ import operator
 import types
 import warnings
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from dstream.base.by_value import is_importable
 from dstream.errors import LargeCaptureWarning, SerializationError
 from dstream.failures import blame, is_our_name
-from dstream.plan.captures import PLAIN, SMALL, Large, Obstacle, captures_of, look
+from dstream.plan.captures import PLAIN, SMALL, Large, Obstacle, captures_of, global_names, look
 from dstream.plan.operations.streams import Node, Read
 from dstream.plan.steps import Step
 from dstream.plan.walk import topological
 from dstream.spi.suppliers import ProcessorSupplier
 
-__all__ = ["check_captures", "holds_state", "may_share"]
+__all__ = ["check_captures", "holds_state", "may_share", "shares_with_classes"]
 
 
 _LARGE = 10 * 2**20
@@ -137,6 +138,91 @@ def _assigns_to(outer: tuple[str, ...], code: types.CodeType) -> bool:
             if step.opname in _ASSIGNMENTS and (step.opname.endswith("GLOBAL") or step.argval in outer):
                 return True
     return any(_assigns_to(outer, each) for each in code.co_consts if isinstance(each, types.CodeType))
+
+
+def shares_with_classes(root: Node) -> bool:
+    """Say whether functions of a plan use variables that methods of a class use which is not copied.
+
+    A copy of such a function would use a copy of the variable, and so another one than the methods.
+
+    Args:
+        root: the last operation of the plan.
+    """
+    functions = _Reached()
+    functions.look(value for each in topological(root) for _, value in each.shipped())
+    if not functions.classes:
+        return False
+    methods = _Reached()
+    methods.look(chain.from_iterable(vars(kind).values() for kind in functions.classes))
+    assigned = functions.assigned | methods.assigned
+    both = (functions.variables.keys() | functions.assigned) & (methods.variables.keys() | methods.assigned)
+    return any(each in assigned or holds_state(functions.variables[each]) for each in both)
+
+
+class _Reached:
+    """The variables at which functions look, also by the functions that these call.
+
+    Attributes:
+        variables: their values by what identifies a variable: its cell, or its globals and name.
+        assigned: those to which one of the functions assigns.
+        classes: the classes that only this process knows; their methods are not among the functions.
+    """
+
+    def __init__(self) -> None:
+        self.variables: dict[Any, Any] = {}
+        self.assigned: set[Any] = set()
+        self.classes: list[type] = []
+
+    def look(self, values: Iterable[Any]) -> None:
+        """Add what is reached from some values."""
+        seen: dict[int, Any] = {}
+        waiting = list(values)
+        while waiting:
+            value = waiting.pop()
+            if id(value) not in seen and type(value) not in PLAIN:
+                seen[id(value)] = value
+                waiting += self._behind(value)
+
+    def _behind(self, value: Any) -> Iterable[Any]:
+        match value:
+            case types.FunctionType():
+                return () if is_importable(value) else self._of_function(value)
+            case type():
+                self._of_class(value)
+                return ()
+            case staticmethod() | classmethod() | types.MethodType():
+                return [value.__func__, getattr(value, "__self__", None)]
+            case property():
+                return [value.fget, value.fset]
+            case functools.partial():
+                return [value.func, *value.args, *value.keywords.values()]
+            case tuple() | list() if len(value) < _MOST_MEMBERS:
+                return value
+        wrapped = [getattr(value, name, None) for name in ("__wrapped__", "func")] if callable(value) else []
+        fields = dataclasses.fields(value) if dataclasses.is_dataclass(value) else ()
+        return [type(value), *wrapped, *(getattr(value, each.name, None) for each in fields)]
+
+    def _of_function(self, function: types.FunctionType) -> Iterator[Any]:
+        code, around = function.__code__, function.__globals__
+        cells = dict(zip(code.co_freevars, map(id, function.__closure__ or ()), strict=True))
+        found = dict(captures_of(function))
+        found |= {name: around[name] for name in global_names(code) if name in around}
+        for name, value in found.items():
+            self.variables[cells.get(name, (id(around), name))] = value
+        self.assigned |= {cells.get(name, (id(around), name)) for name in _assigned_names(code)}
+        return iter(found.values())
+
+    def _of_class(self, kind: type) -> None:
+        self.classes += [each for each in kind.__mro__ if not is_importable(each) and each not in self.classes]
+
+
+_MOST_MEMBERS = 1000
+
+
+def _assigned_names(code: types.CodeType) -> set[str]:
+    """Return the globals and outer variables to which a function, or one inside it, assigns."""
+    found = {step.argval for step in dis.get_instructions(code) if step.opname in _ASSIGNMENTS}
+    return found.union(*(_assigned_names(each) for each in code.co_consts if isinstance(each, types.CodeType)))
 
 
 def _judge(found: Iterable[Obstacle | Large], step: Step, travel: bool) -> None:

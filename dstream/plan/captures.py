@@ -39,6 +39,7 @@ __all__ = [
     "Obstacle",
     "attributes_of",
     "captures_of",
+    "global_names",
     "look",
     "pickled",
     "plain_size",
@@ -100,7 +101,7 @@ def captures_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     # Names of attributes are among these too, but only a suspect is worth the time to read the bytecode.
     suspects = {name for name in _names(code) if name in around and not _is_harmless(around[name])}
     if suspects:
-        yield from ((name, around[name]) for name in _global_names(code) if name in suspects)
+        yield from ((name, around[name]) for name in global_names(code) if name in suspects)
 
 
 def _is_harmless(value: Any) -> bool:
@@ -126,14 +127,14 @@ def _names(code: types.CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _global_names(code: types.CodeType) -> tuple[str, ...]:
+def global_names(code: types.CodeType) -> tuple[str, ...]:
     """Return the names of globals among them; reading the bytecode takes some 50 microseconds, so it is kept."""
     known = _cached_names.get(code)
     if known is None:
         found = dict.fromkeys(step.argval for step in dis.get_instructions(code) if step.opname in _GLOBAL)
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
-                found.update(dict.fromkeys(_global_names(constant)))
+                found.update(dict.fromkeys(global_names(constant)))
         known = _cached_names[code] = tuple(found)
     return known
 

@@ -13,6 +13,7 @@ import types
 import cloudpickle
 import pytest
 
+import dstream as ds
 from dstream import Stream
 from dstream.base import by_value
 from dstream.base.by_value import dumps_by_value
@@ -94,6 +95,40 @@ class Counted:
     def put(self, n):
         SEEN[n] = self.limits
         return len(SEEN)
+
+def keep(n):
+    is_new = Counted().put(n) > len(KEPT)
+    KEPT.append(n)
+    return is_new and n in SEEN
+
+KEPT, RATE_OF, OTHERS = [], 0, []
+
+class Rated:
+    def rate(self):
+        return RATE_OF
+
+class Dearer(Rated):
+    pass
+
+def rated(n):
+    global RATE_OF
+    RATE_OF = n
+    return Dearer().rate()
+
+def counting():
+    seen = []
+    class Counter:
+        @staticmethod
+        def add(n):
+            seen.append(n)
+    def count(n):
+        Counter.add(n)
+        return len(seen)
+    return count
+
+def noted(n):
+    OTHERS.append(n)
+    return Dearer, len(OTHERS)
 
 def made(n):
     return UserId(n), fib(n), priced(n), Pair(n), kind([n])
@@ -251,6 +286,27 @@ def test_a_run_in_this_process_copies_functions_and_not_the_classes_of_main(scri
     assert copy(3) == (3, counted)
     assert script["SEEN"] == {}
     assert (type(instance), vars(counted)["put"]) == (counted, put)
+
+
+@pytest.mark.parametrize("function", ["keep", "rated", "counting()"])
+def test_functions_use_the_variables_that_methods_of_main_use(function, script, monkeypatch):
+    """Functions are copied for a run in this process and classes are not: both would count for themselves."""
+    expected = list(map(eval(function, names_of_main(monkeypatch)), [1, 1, 2]))
+    script = names_of_main(monkeypatch)
+
+    with ds.connect(storage="memory:") as context:
+        found = context.stream([1, 1, 2]).map(eval(function, script)).to_list()
+
+    assert found == expected
+
+
+def test_functions_are_copied_beside_classes_of_main_that_use_other_variables(script):
+    """As on a worker: what they append to a list is in a copy of it."""
+    with ds.connect(storage="memory:") as context:
+        found = context.stream([1, 1, 2]).map(script["noted"]).to_list()
+
+    assert [(kind.__name__, count) for kind, count in found] == [("Dearer", 1), ("Dearer", 2), ("Dearer", 3)]
+    assert script["OTHERS"] == []
 
 
 def test_a_worker_keeps_the_cache_of_a_function_until_what_it_uses_changes(script, monkeypatch):

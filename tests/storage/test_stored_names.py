@@ -73,7 +73,11 @@ def test_pickles_in_storages_import_one_thing_of_ours(mode):
 
 def test_pickles_by_value_import_one_thing_of_ours():
     """Also what makes functions and classes that no other process knows."""
-    data = dumps_named([MappingProxyType({"a": ds.Entry(1, 2)}), lambda: ds.Optional])
+
+    class Local:
+        pass
+
+    data = dumps_named([MappingProxyType({"a": ds.Entry(1, 2)}), lambda: ds.Optional, Local()])
 
     assert _OURS.findall(data) == [b"dstream.base.registry"] * data.count(b"by_name")
 
