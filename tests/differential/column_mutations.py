@@ -192,6 +192,8 @@ MUTATIONS = of_columns([
     ("dstream.operators.joins.key_index", "(slots.take(left) + 1) & self._last\n        return None\n\n    def find", "slots.take(left) + 1\n        return None\n\n    def find"),
     ("dstream.operators.joins.key_index", "if _are_equal(keys, there, self.keys, found.take(there)):", "if True:"),
     ("dstream.operators.joins.key_index", "if first is None or not _are_equal(keys, np.arange(len(keys)), keys, first):", "if first is None:"),
+    ("dstream.operators.joins.key_index", "            self._slots.fill(-1)\n", ""),
+    ("dstream.operators.joins.key_index", "starts.take(rows) + start, starts.take(rows) + lengths.take(rows)", "starts.take(rows) + start + 8, starts.take(rows) + lengths.take(rows) + 1"),
     ("dstream.operators.joins.key_index", "self._marks = self._marks[is_first]", "pass"),
     ("dstream.operators.joins.key_index", "self._slots[taken] = numbers.take(self._slots[taken])", "pass"),
     ("dstream.operators.joins.key_index", "& _MASKS.take(few)", "& _MASKS[8]"),

@@ -293,7 +293,11 @@ def outcomes(made: Program, seed: int) -> tuple[Outcome, Outcome]:
         patch.multiple(column_sorting, **limits),
         patch.multiple(column_joining, **join),
         patch.multiple(
-            key_index, _MOST_ROUNDS=random.choice((1, 2, 256)), _MIXER=np.uint64(random.choice((0, 2**40 + 1)))
+            key_index,
+            _FEW_ROUNDS=random.choice((1, 64)),
+            _MOST_ROUNDS=random.choice((1, 2, 256)),
+            _MIXER=np.uint64(random.choice((0, 2**40 + 1))),
+            _MOST_BYTES=random.choice((0, 8, 256)),
         ),
         patch.object(routing, "_MOST_JOINED", short),
         patch.multiple(

@@ -209,10 +209,11 @@ _KEYS = {
 }
 
 
+_ROUNDS = [{"_FEW_ROUNDS": few, "_MOST_ROUNDS": most} for few, most in ((1, 1), (3, 3), (1, 256))]
 _TO_FIRST_SLOT, _TO_LAST_SLOT = {"_SPREADER": np.uint64(0)}, {"_SPREADER": np.uint64(2**64 - 1)}
 
 
-@pytest.mark.parametrize("limits", [{}, {"_MOST_ROUNDS": 1}, {"_MOST_ROUNDS": 3}, _TO_FIRST_SLOT, _TO_LAST_SLOT])
+@pytest.mark.parametrize("limits", [{}, *_ROUNDS, _TO_FIRST_SLOT, _TO_LAST_SLOT])
 @pytest.mark.parametrize("keys", _KEYS.values(), ids=_KEYS)
 def test_an_index_has_the_numbers_that_a_dict_has(monkeypatch, keys, limits):
     """Also where keys meet in few slots, or need more rounds than there may be."""
@@ -237,6 +238,38 @@ def test_texts_with_one_hash_are_told_apart(monkeypatch):
     assert KeyIndex(held).numbers.tolist() == [0, 1, 0]
     assert KeyIndex(held).find(others).tolist() == [-1, 1, 0]
     assert KeyIndex(column_of(["a", "a"])).find(others).tolist() == [-1, -1, 0]
+
+
+@pytest.mark.parametrize("stride", [987, 1597, 2584, 832040])
+def test_multiples_of_a_number_of_fibonacci_need_no_dict(monkeypatch, stride):
+    """The product that spreads other ints best leaves these side by side."""
+    monkeypatch.setattr(KeyIndex, "_looked_up", lambda index, keys: pytest.fail("a dict"))
+    keys = np.arange(1000) * stride
+    index = KeyIndex(keys)
+
+    assert index.is_unique
+    assert index.find(keys[::-1]).tolist() == list(range(999, -1, -1))
+    assert (index.find(keys + 1) == -1).all()
+
+
+def test_a_long_text_among_short_ones_needs_no_round_for_each_word(monkeypatch):
+    """Python hashes the rest of it, on both sides."""
+    rounds = []
+    monkeypatch.setattr(key_index, "_folded", lambda numbers, fold=key_index._folded: rounds.append(1) or fold(numbers))
+    long = "x" * 1_000_000
+    index = KeyIndex(column_of(["a", long, "b" * 256, long + "y", "b" * 257, long]))
+
+    assert index.numbers.tolist() == [0, 1, 2, 3, 4, 1]
+    found = index.find(column_of([long + "y", long + "z", "b" * 257, "b" * 258, "b" * 256, long]))
+    assert found.tolist() == [3, -1, 4, -1, 2, 1]
+    assert len(rounds) < 100
+
+
+def test_the_rest_of_long_texts_is_in_their_hashes():
+    """Texts with one beginning and one length would need a dict otherwise."""
+    texts = column_of(["x" * 256 + f"{number:06}" for number in range(2000)])
+
+    assert len(set(key_index._hashes_of_texts(texts).tolist())) == 2000
 
 
 def test_an_index_of_no_keys_finds_none():

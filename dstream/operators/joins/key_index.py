@@ -44,7 +44,13 @@ class KeyIndex:
         bits = max(_FEWEST_BITS, (2 * len(keys) - 1).bit_length())
         self._shift, self._last = np.uint64(64 - bits), (1 << bits) - 1
         self._slots: NDArray[np.int32] = np.full(1 << bits, -1, np.int32)
-        first = self._filled(len(keys))
+        self._is_mixed_twice = False
+        first = self._filled(len(keys), _FEW_ROUNDS)
+        if first is None:
+            # One product spreads most keys better, but keeps multiples of Fibonacci's numbers side by side.
+            self._is_mixed_twice = True
+            self._slots.fill(-1)
+            first = self._filled(len(keys), _MOST_ROUNDS)
         if first is None or not _are_equal(keys, np.arange(len(keys)), keys, first):
             self._dict = {}
             firsts = [self._dict.setdefault(key, place) for place, key in enumerate(keys.tolist())]
@@ -66,13 +72,13 @@ class KeyIndex:
             taken = self._slots >= 0
             self._slots[taken] = numbers.take(self._slots[taken])
 
-    def _filled(self, size: int) -> Int64s | None:
+    def _filled(self, size: int, rounds: int) -> Int64s | None:
         """Put each place into a slot; return the first place with the mark of each; None if too many would be tried."""
         if size >= 2**31:  # Slots have 32 bits.
             return None
         first: Int64s = np.arange(size)
         places, marks, slots = first, self._marks, self._slots_of(self._marks)
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(rounds):
             free = np.flatnonzero(self._slots.take(slots) < 0)
             # Of several places for one slot the one that is written last stays: the first place.
             self._slots[slots.take(free)[::-1]] = places.take(free)[::-1]
@@ -117,17 +123,24 @@ class KeyIndex:
         return np.array([self._dict.get(key, -1) for key in keys.tolist()], np.int64)
 
     def _slots_of(self, marks: Int64s) -> Int64s:
-        spread = marks.view(np.uint64)
         # The upper bits of a product depend on all bits; the upper half of the mark has to get into its lower one.
-        slots: Int64s = (((spread ^ (spread >> _HALF)) * _SPREADER) >> self._shift).view(np.int64)
+        mixed = _folded(marks.view(np.uint64))
+        if self._is_mixed_twice:
+            mixed = _folded(mixed * _MIXER)
+        slots: Int64s = ((mixed * _SPREADER) >> self._shift).view(np.int64)
         return slots
 
 
 _FEWEST_BITS = 4
-_MOST_ROUNDS = 256
+_FEW_ROUNDS, _MOST_ROUNDS = 64, 256
 """Random keys need some 40 rounds at most, also where there are millions of them."""
 _HALF = np.uint64(32)
 _SPREADER = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _folded(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mix the upper half of each number into the lower one."""
+    return numbers ^ (numbers >> _HALF)
 
 
 def _marks_of(keys: Keys) -> Int64s:
@@ -136,7 +149,7 @@ def _marks_of(keys: Keys) -> Int64s:
 
 
 def _hashes_of_texts(texts: Strings) -> Int64s:
-    """Return a hash of the bytes of each text, eight of them at a time, for use within this process."""
+    """Return a hash of the bytes of each text, for use within this process: the first ones eight at a time."""
     offsets, data = offsets_and_bytes(texts.values)
     starts, lengths = offsets[:-1].astype(np.int64), np.diff(offsets).astype(np.int64)
     # Eight more, so that the last bytes can be read as a number. It begins at any byte: its strides are one.
@@ -144,14 +157,26 @@ def _hashes_of_texts(texts: Strings) -> Int64s:
     numbers = np.ndarray((len(data) + 1,), "<u8", padded, strides=(1,))
     hashes = lengths.astype(np.uint64) * _SPREADER
     rows, start = np.arange(len(starts)), 0
-    while len(rows):
+    while len(rows) and start < _MOST_BYTES:
         few = np.minimum(lengths.take(rows) - start, 8)
-        mixed = (hashes.take(rows) ^ (numbers[starts.take(rows) + start] & _MASKS.take(few))) * _MIXER
-        hashes[rows] = mixed ^ (mixed >> _HALF)
+        words = numbers[starts.take(rows) + start] & _MASKS.take(few)
+        hashes[rows] = _folded((hashes.take(rows) ^ words) * _MIXER)
         start += 8
         rows = rows[lengths.take(rows) > start]
+    ends = _hashes_of_bytes(data, starts.take(rows) + start, starts.take(rows) + lengths.take(rows))
+    hashes[rows] = _folded((hashes.take(rows) ^ ends) * _MIXER)
     found: Int64s = hashes.view(np.int64)
     return found
+
+
+_MOST_BYTES = 256
+"""Python hashes the rest of each longer text: rounds for eight bytes each would take seconds for one of 1 MB."""
+
+
+def _hashes_of_bytes(data: NDArray[np.uint8], starts: Int64s, ends: Int64s) -> NDArray[np.uint64]:
+    """Return Python's hash of the bytes between each start and its end."""
+    of_bytes = [hash(data[start:end].tobytes()) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    return np.array(of_bytes, np.int64).view(np.uint64)
 
 
 _MASKS = np.array([2 ** (8 * size) - 1 for size in range(9)], np.uint64)
