@@ -7,16 +7,18 @@ import sys
 from dataclasses import replace
 
 import cloudpickle
+import pytest
 
 from collectors import summing
 from dstream.engine.compiler import ClusterFacts, compiled
 from dstream.engine.compiler.sort_limit import IncrementalScan
+from dstream.engine.inprocess import InProcessEngine
 from dstream.engine.physical.graph import Ask, Done, Report
 from dstream.engine.physical.vertices import ITEMS_AND_MARKS, FromTable, Rows, Splits, operations_of
 from dstream.engine.tasks.rows import ITEMS, SAMPLE, STOPPED, Row
 from dstream.expressions import Applied, Argument, Called, Constant
 from dstream.operators.rows.batches import dumps_items
-from dstream.plan import Partitions, rewrite
+from dstream.plan import Partitions, ToList, rewrite
 from dstream.plan.operations import elementwise, keyed, pairs, sort_limit, streams, unbounded
 from dstream.plan.operations.pairs import Pairing, TwoStreams
 from dstream.plan.operations.streams import Hint, Node, OrderPreserving, Read, SeveralInputs, Unary
@@ -186,6 +188,19 @@ def test_a_join_looks_at_one_side_then_at_the_other():
     )
     assert [taken.vertex for taken in meet.taken] == [left.vertex, right.vertex]
     assert [type(each) for each in travelling.inputs] == [Rows, Splits]
+
+
+@pytest.mark.parametrize("size", [16 * 2**20, 16 * 2**20 + 1])
+def test_in_this_process_a_side_of_16_mb_is_held(size):
+    """It goes to the items of the other one, which is not measured then; a larger one meets it by keys."""
+    stream = numbers().join(numbers(), on=abs)
+    right = begun(stream, 1, InProcessEngine(2**30).in_one_task(ToList(stream._node)).facts)
+    asked = right.then.next(Report(right.vertex, 1, [(ITEMS, size)]))
+
+    assert right.vertex.output.targets == 1
+    assert asked.purpose == (
+        "the left side is computed, and measured" if size > 16 * 2**20 else "the right side comes to this process"
+    )
 
 
 def test_a_graph_can_be_pickled():

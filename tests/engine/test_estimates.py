@@ -471,6 +471,17 @@ def test_plans_that_surely_end_soon_run_in_one_task():
     assert parallelism(Stream.from_iterable(iter("abc")).sorted()) == 4
 
 
+def test_a_larger_side_of_a_join_is_held_in_one_task():
+    """Several tasks would each make a table of it; one has to divide neither side."""
+
+    def largest(stream):
+        end, machine = rewrite(ToList(stream._node)), Machine(cores=4, spark="running")
+        return placed(end, nothing_kept, lambda: machine, MeasuredCosts(), AutoSettings()).facts.largest_small_side
+
+    assert largest(objects(1_000_000).join(objects(1_000_000))) == 4 * 2**20
+    assert largest(objects(20_000).join(objects(20_000))) == 16 * 2**20
+
+
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [(0.000012, "0.012 ms"), (0.0994, "99 ms"), (0.0996, "0.1 s"), (1.234, "1.2 s"), (99.7, "100 s"), (361, "360 s")],
