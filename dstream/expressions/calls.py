@@ -196,7 +196,8 @@ def _function(syntax: ast.expr, body: Body) -> Any:
     item = Local(number)
     match syntax:
         case ast.Lambda(ast.arguments([], [ast.arg(name)], None, [], [], None, []), within):
-            inside = body.without((name,)).with_variable(name, item)
+            own = {name, *(each.target.id for each in _walruses([within]))}
+            inside = body.without(own).with_variable(name, item)
             return Function(number, read_syntax(within, inside))
         case ast.Attribute(of, "get" | "index" | "count" as name) if (found := container_named(of, body)) is not None:
             return Function(number, Method(found, name, (item,)))
@@ -229,6 +230,8 @@ def read_rounds(
         CannotRead: a part of it cannot be read.
     """
     first = _used_up(generators[0].iter, body)
+    if {each.target.id for each in _walruses([*members, *generators])} & body.variables.keys():
+        raise UnreadableName("assigns a variable of the function inside of a loop", line=members[0].lineno)
     inside = body.without({name for each in generators for name in _assigned_in(each)})
     loops: list[Loop] = []
     for place, each in enumerate(generators):
@@ -239,9 +242,14 @@ def read_rounds(
     return Comprehension(kind, tuple(loops), all_read(members, inside))
 
 
+def _walruses(syntaxes: Sequence[ast.AST]) -> Iterator[ast.NamedExpr]:
+    """Give each `(name := value)`, whose variable is that of the function around a comprehension."""
+    for syntax in syntaxes:
+        yield from (each for each in ast.walk(syntax) if isinstance(each, ast.NamedExpr))
+
+
 def _assigned_in(each: ast.comprehension) -> Iterator[str]:
-    targets = [each.target, *(one for test in each.ifs for one in ast.walk(test) if isinstance(one, ast.NamedExpr))]
-    for target in targets:
+    for target in (each.target, *_walruses(each.ifs)):
         yield from (one.id for one in ast.walk(target) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
 
 

@@ -65,8 +65,10 @@ def read_block(statements: Sequence[ast.stmt], body: Body) -> Expression:
             return _tried(first, rest, body)
         case ast.Raise():
             return _raised(first, body)
-        case ast.Pass() | ast.Expr(value=ast.Constant()) | _Behind():
+        case ast.Pass() | ast.Expr(value=ast.Constant()):
             return read_block(rest, body)
+        case _Behind():
+            return read_block([*first.otherwise, *rest], body)
         case ast.Continue() | ast.Break():
             return read_block(_behind(rest, is_whole=isinstance(first, ast.Break)), body)
         case _Round():
@@ -163,9 +165,15 @@ class _Round(ast.stmt):
 
 
 class _Behind(ast.stmt):
-    """The place behind a round, or behind a whole loop."""
+    """The place behind a round, or behind a whole loop.
+
+    Attributes:
+        is_whole: whether it is behind a loop.
+        otherwise: what follows if no `break` came before: a `break` in there ends the loop around this one.
+    """
 
     is_whole: bool
+    otherwise: Sequence[ast.stmt]
 
 
 def _behind(statements: Sequence[ast.stmt], *, is_whole: bool) -> Sequence[ast.stmt]:
@@ -185,7 +193,7 @@ def _loop(loop: ast.For, rest: Sequence[ast.stmt], body: Body) -> Expression:
     statements: list[ast.stmt] = []
     for constant in constants:
         statements += [_round(names, constant, loop), *loop.body, _end(is_whole=False)]
-    return read_block([*statements, *loop.orelse, _end(is_whole=True), *rest], body)
+    return read_block([*statements, _end(loop.orelse, is_whole=True), *rest], body)
 
 
 def _names(target: ast.expr) -> tuple[str, ...]:
@@ -205,9 +213,9 @@ def _round(names: tuple[str, ...], constant: Constant, loop: ast.For) -> _Round:
     return begun
 
 
-def _end(*, is_whole: bool) -> _Behind:
+def _end(otherwise: Sequence[ast.stmt] = (), *, is_whole: bool) -> _Behind:
     end = _Behind()
-    end.is_whole = is_whole
+    end.is_whole, end.otherwise = is_whole, otherwise
     return end
 
 

@@ -279,6 +279,31 @@ def weighted(number):
         total += 100
     return total
 
+def ended(number):
+    rounds = 0
+    for first in (1, 2, 3):
+        for second in (2, 3):
+            if number % second == first:
+                break
+        else:
+            break
+        rounds += first
+    else:
+        rounds += 10
+    return rounds
+
+def longest(words):
+    last, total = -1, 0
+    total = 0
+    for word in words:
+        if (last := len(word)) > 1:
+            total += last
+    return total + last
+
+def last_of(words):
+    last = -1
+    return sum(last for word in words if (last := len(word)) > 1) * 100 + last
+
 def kind_of(text):
     for start, kind in (("th", "article"), ("s", "water"), ("", "other")):
         if text.startswith(start):
@@ -467,6 +492,7 @@ _FORMS = {
             "len({{w[:1] for w in {l}}})",
         ),
         *("sum(1 for w in {l} if w)", "max((len(w) for w in {l}), default=-1)", "len({{{t}, {c}}})", "weighted({i})"),
+        *("ended({i})", "longest({l})", "last_of({l})"),
         *(
             "len([a + b for a in {l} for b in {l}])",
             "sum(n * len(w) for n, w in enumerate({l}, start=1))",

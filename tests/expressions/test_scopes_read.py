@@ -181,7 +181,36 @@ def _before_a_try(text: str) -> object:
         return "caught"
 
 
+def _ended_by_an_inner_else(text: str) -> int:
+    rounds = 0
+    for first in (1, 2, 3):
+        for second in (1, 2):
+            if len(text) == second:
+                break
+        else:
+            break
+        rounds += first
+    else:
+        rounds += 100
+    return rounds
+
+
+def _continued_in_an_inner_else(text: str) -> int:
+    rounds = 0
+    for first in (1, 2, 3):
+        for second in (1, 2):
+            if len(text) == second * first:
+                break
+        else:
+            if first == 2:
+                continue
+            rounds += 10
+        rounds += first
+    return rounds
+
+
 READ = [
+    *(_ended_by_an_inner_else, _continued_in_an_inner_else),
     *(_before_a_condition, _before_a_try),
     *(_appended, _graded),
     *(_tried, _tried_first, _tried_in_order, _caught_by_a_handler, _raising, _raising_inside, _weighted, _summed),
@@ -350,6 +379,64 @@ def _walrus_behind(text: str) -> object:
     return found, half
 
 
+def _walrus_before_and_behind(text: str) -> object:
+    half = -1
+    found = [half for part in text.split() if (half := len(part)) > 1]
+    return found, half
+
+
+def _walrus_of_a_sum(text: str) -> object:
+    text = text.strip()
+    found = sum(1 for part in text.split() if (text := part))
+    return found, text
+
+
+def _walrus_of_any(text: str) -> object:
+    last = 0
+    found = any(last > len(text) for weight in (1, 2, 3) if (last := weight) > 1)
+    return found, last
+
+
+def _walrus_of_a_loop(text: str) -> object:
+    last, total = 0, 0
+    total = 0
+    for part in text.split():
+        if (last := len(part)) > 2:
+            total += last
+    return total, last
+
+
+def _walrus_of_a_loop_that_appends(text: str) -> object:
+    last, found = -1, []
+    found = []
+    for part in text.split():
+        if (last := len(part)) > 1:
+            found.append(last)
+    return found, last
+
+
+def _walrus_of_a_nested_one(text: str) -> object:
+    last = 0
+    found = [sum(1 for each in part if (last := each)) for part in text.split()]
+    return found, last
+
+
+def _walrus_in_one_branch(text: str) -> object:
+    if text > "b":
+        last = 0
+    found = [last for part in text.split() if (last := len(part))]
+    return found, last
+
+
+def _walrus_in_a_try(text: str) -> object:
+    last = "none"
+    try:
+        found = [int(part) for part in text.split() if (last := part)]
+    except ValueError:
+        return last
+    return found
+
+
 def _many_ways(text: str) -> object:
     total = 0
     for weight in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15):
@@ -364,6 +451,9 @@ UNREAD = [
     *(_changes_an_item, _changes_a_choice, _looks_at_the_error, _does_more_inside, _at_last, _own_exception),
     *(_raises_its_own, _looks_meanwhile, _variable_behind, _walrus_behind, _many_ways),
     *(_appended_to_itself, _appended_behind, _variable_before_and_behind),
+    *(_walrus_before_and_behind, _walrus_of_a_sum, _walrus_of_any, _walrus_of_a_loop, _walrus_of_a_nested_one),
+    *(_walrus_of_a_loop_that_appends, _walrus_in_one_branch, _walrus_in_a_try),
+    lambda text: max(text, key=lambda part: (any(1 for each in part if (_WORDS := each)), _WORDS)),
     lambda text: map(str, text),
     lambda text: zip(text, text, strict=True),
     lambda text: [part for part in map(str, text, text)],  # noqa: C416
