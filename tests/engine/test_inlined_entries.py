@@ -149,12 +149,18 @@ def test_the_line_of_the_function_is_in_the_traceback() -> None:
     assert caught.traceback[-1].frame.code.name == "<lambda>"
 
 
+def _in_a_loop(value: int) -> int:
+    while value < 0:
+        value += 1
+    return value
+
+
 def test_the_route_of_a_call_around_a_function_is_that_of_the_function() -> None:
     """With the reason of the function if it is called."""
-    core = rewrite(Stream.of((1, 2)).map_values(lambda value: {value}).starmap(print)._node)
+    core = rewrite(Stream.of((1, 2)).map_values(_in_a_loop).starmap(print)._node)
     assert isinstance(core, Chain)
     assert [_route(op) for op in core.ops] == [
-        "Python: makes a set",
+        "Python: has a loop",
         "Python: takes an item apart for what is no lambda or def",
     ]
     assert _route(replace(_op(lambda stream: stream.swap()), evaluation=StepEvaluation())) == "inlined"
