@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pyspark.daemon
 import pytest
 
 import dstream.engine.tasks.daemon as worker_daemon
@@ -53,6 +55,31 @@ def test_the_daemon_has_one_thread(forks):
     assert forks.stdout.splitlines()[0].count("\\n") == 1
 
 
+_IMPORTS = """
+import dstream.engine.tasks.daemon as daemon
+daemon.MODULES = ()
+daemon.gc = type("Gc", (), {"collect": lambda: 0, "freeze": lambda: exit(__import__("pyspark").__file__)})
+daemon.main()
+"""
+
+
+@pytest.mark.parametrize("is_elsewhere", [False, True])
+def test_the_daemon_imports_the_installed_pyspark(tmp_path, is_elsewhere):
+    """Which Python has compiled once; the zip of another Spark stays before it."""
+    home = Path(pyspark.__file__).parent
+    lib = home / "python" / "lib"
+    if is_elsewhere:
+        lib = tmp_path / "python" / "lib"
+        shutil.copytree(home / "python" / "lib", lib)
+    path = os.pathsep.join([*map(str, sorted(lib.glob("*.zip"))), *sys.path, str(ROOT)])
+
+    ran = subprocess.run(
+        [sys.executable, "-c", _IMPORTS], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
+    )
+
+    assert ran.stderr.strip().startswith(str(lib / "pyspark.zip" if is_elsewhere else home / "__init__.py"))
+
+
 def test_workers_look_for_no_garbage_in_what_was_loaded(forks):
     """They look at the end of each task, and all that was loaded stays."""
     assert forks.stdout.splitlines()[1] == "True True"
@@ -94,8 +121,8 @@ def test_what_cannot_be_loaded_fails_where_it_is_needed(monkeypatch):
     """The daemon forks workers all the same."""
     forked = []
     monkeypatch.setattr(worker_daemon, "MODULES", ("nowhere",))
-    monkeypatch.setattr(worker_daemon.daemon, "manager", lambda: forked.append(True))
-    monkeypatch.setattr(worker_daemon.daemon, "gc", worker_daemon.gc)
+    monkeypatch.setattr(pyspark.daemon, "manager", lambda: forked.append(True))
+    monkeypatch.setattr(pyspark.daemon, "gc", worker_daemon.gc)
     monkeypatch.setattr(worker_daemon.gc, "freeze", lambda: None)
     monkeypatch.setattr(worker_daemon.os, "environ", {})
     monkeypatch.setattr(worker_daemon.os, "register_at_fork", lambda **hooks: None)
@@ -131,7 +158,8 @@ def loaded(_):
 with ds.connect("local[1]", storage="memory:", progress=False) as ctx:
     names = ctx.stream([1]).map(loaded).to_list()[0]
 import subprocess, sys
-code = "import dstream.engine.tasks.daemon as d; d.daemon.manager = lambda: print(*d.sys.modules); d.main()"
+code = "import sys, pyspark.daemon as p; p.manager = lambda: print(*sys.modules); "
+code += "import dstream.engine.tasks.daemon as d; d.main()"
 here = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 ours = ("dstream", "pyspark", "numpy", "pyarrow")
 print(sorted(name for name in names - {*here} if name.partition(".")[0] in ours))
