@@ -223,7 +223,7 @@ def is_left_to_python(part: Expression) -> bool:
 
 
 _WITHIN_OTHERS = (Comprehension, Function, Keyword, Loop, Spread)
-"""What has no value of its own, or one that is used up with another part."""
+"""A part without a value of its own, or with one that another part uses up."""
 
 
 def takes_whole_items(expression: Expression) -> bool:

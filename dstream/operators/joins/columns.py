@@ -100,7 +100,7 @@ def together(keys: Sequence[Keys]) -> Keys:
 _MOST_ENTRIES = 131_072
 """So many pairs of rows are found at a time, as long as no row alone has more."""
 _FEWEST_LOOKED_UP = 65_536
-"""So many rows that have all arrived are looked up at a time: the last probes of a round are for few of them."""
+"""The number of rows that are looked up at a time if all have arrived: the last probes of a round are for few of them."""
 
 
 @dataclass(frozen=True, slots=True)
