@@ -98,9 +98,9 @@ def together(keys: Sequence[Keys]) -> Keys:
 
 
 _MOST_ENTRIES = 131_072
-"""So many pairs of rows are found at a time, as long as no row alone has more."""
+"""The number of pairs of rows that are found at a time, as long as no row alone has more."""
 _FEWEST_LOOKED_UP = 65_536
-"""The number of rows that are looked up at a time if all have arrived: the last probes of a round are for few of them."""
+"""The number of rows that are looked up at a time if all have arrived: the last probes of a round are for few."""
 
 
 @dataclass(frozen=True, slots=True)
