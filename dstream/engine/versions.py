@@ -12,7 +12,6 @@ import os
 import re
 import sys
 from enum import Enum
-from importlib import metadata
 from typing import Any
 
 from dstream.errors import SetupError
@@ -160,6 +159,8 @@ def check_version() -> None:
 
 def _numbers(package: str) -> tuple[int, ...] | None:
     """Return the version of a package; None where that is not known."""
+    from importlib import metadata  # loads the parsers of mail, zip and CSV, which a small plan never needs
+
     try:
         # Of a version such as 2.2.0rc1 the numbers alone.
         return tuple(map(int, re.findall(r"\d+", metadata.version(package))[:3]))

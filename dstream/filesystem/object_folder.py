@@ -16,8 +16,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from more_itertools import chunked
-
 from dstream.base.environment import pip_install
 from dstream.base.threads import contextmanager
 from dstream.base.urls import credentials_in, shown_url
@@ -109,6 +107,8 @@ class ObjectFolder:
 
     def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
         """Yield the contents of files, up to the first one that is missing, with many requests at a time."""
+        from more_itertools import chunked  # here: folders of this machine have no requests to send together
+
         with ThreadPoolExecutor(_REQUESTS) as pool:
             for some in chunked(paths, _REQUESTS):
                 for data in pool.map(self._read_if_there, some):

@@ -14,7 +14,6 @@ import os
 import pickle
 import shutil
 import socket
-import tarfile
 import threading
 import uuid
 from collections import deque
@@ -163,6 +162,8 @@ class SentFiles:
 
 def archived(folder: str) -> list[bytes]:
     """Return a folder as an archive, in pieces."""
+    import tarfile
+
     written = io.BytesIO()
     with tarfile.open(fileobj=written, mode="w") as archive:
         archive.add(folder, arcname=".")
@@ -176,6 +177,8 @@ def _pieces(data: memoryview) -> Iterator[bytes]:
 
 def unpacked(pieces: Sequence[bytes], target: Path) -> None:
     """Make a folder of an archive, which appears when it is complete. Several tasks may do so at once."""
+    import tarfile
+
     unfinished = target.with_name(f"{target.name}-{uuid.uuid4().hex}")
     try:
         with tarfile.open(fileobj=io.BytesIO(b"".join(pieces))) as archive:

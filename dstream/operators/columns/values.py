@@ -11,7 +11,6 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
-from more_itertools import sliding_window
 from numpy.typing import NDArray
 
 from dstream.operators.columns.encoded import Encoded
@@ -251,6 +250,8 @@ def items_of(column: Column) -> list[Any]:
 def windows_of(column: Tuples) -> Iterator[tuple[Any, ...]]:
     """Give the tuples of a column that has a `whole`: its values are made once for all of them."""
     assert column.whole is not None, "they are windows"
+    from more_itertools import sliding_window  # here: few programs gather windows
+
     return sliding_window(items_of(column.whole), len(column.members))
 
 
