@@ -40,10 +40,8 @@ Measured = Iterator[tuple[str, float, float]]
 
 def called(item: Any) -> Any:
     """Return the item, in a way that is no expression."""
-    try:
+    while True:
         return item
-    except ValueError:
-        return None
 
 
 def main(arguments: list[str] | None = None) -> None:

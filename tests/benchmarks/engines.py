@@ -107,10 +107,8 @@ class Data:
 
 def opaque(item: Any) -> Any:
     """Return the item, in a way that is no expression."""
-    try:
+    while True:
         return item
-    except ValueError:
-        return None
 
 
 def slow(item: Any) -> Any:

@@ -51,7 +51,7 @@ from dstream.engine.tasks.routing import RouteSide
 from dstream.engine.tasks.rows import SAMPLE, Row
 from dstream.engine.tasks.runtime import StageTask
 from dstream.engine.tasks.sinks import Accumulate
-from dstream.engine.tasks.sorting import RouteByRange, SortRuns, merge_ranges
+from dstream.engine.tasks.sorting import RouteByRange, SortAlone, SortRuns, merge_ranges
 from dstream.failures import naming
 from dstream.failures.account import known_of
 from dstream.gatherers import window_sliding
@@ -63,12 +63,12 @@ from dstream.operators.joins.hash import Matching, Membership
 from dstream.operators.joins.pairs import join_batches, join_with
 from dstream.operators.rows.batches import loads
 from dstream.operators.rows.blocks import Block, ColumnItems, LazyRows, given, one_after_another
-from dstream.operators.rows.gatherers import gathered_ahead
+from dstream.operators.rows.gatherers import gathered, gathered_ahead
 from dstream.operators.rows.group_tables import collected
 from dstream.operators.rows.keys import KeysAlone, Side
 from dstream.operators.rows.operations import operated, operation
 from dstream.plan.operations.elementwise import Chain
-from dstream.plan.operations.sort_limit import Limit, Top
+from dstream.plan.operations.sort_limit import Limit, Skip, Sorted, Top
 from dstream.plan.steps import KeyInColumns, Op, Step, unchanged
 from dstream.stream.reductions import extreme
 from dstream.values import Entry
@@ -91,7 +91,7 @@ class Program:
 
     Attributes:
         parts: the items of each task, in blocks.
-        operator: `"sorted"`, `"top"`, `"join"`, `"distinct"`, `"windows"`, `"borders"` or `"first"`.
+        operator: `"sorted"`, `"top"`, `"join"`, `"distinct"`, `"windows"`, `"borders"`, `"skip"` or `"first"`.
         key: gives the key of an item; None: the item is it.
         columns: how keys may stand in columns; None: not at all.
         reverse: the greatest key comes first.
@@ -131,8 +131,8 @@ def program(seed: int) -> Program:
     if choice < 0.3:
         return _join(random, targets)
     if choice < 0.4:
-        operator = random.choice(("windows ahead", "borders"))
-        return Program(parts, operator, None, columns, False, targets, f"{parts} {operator}, {targets} in each")
+        operator = random.choice(("windows ahead", "windows alone", "borders", "skip"))
+        return Program(parts, operator, None, columns, reverse, targets, f"{parts} {operator}, {targets} in each")
     if choice < 0.55:
         operator = random.choice(("distinct ordered", "distinct unordered", "distinct forward", "distinct here"))
         if random.random() < 0.4:
@@ -371,6 +371,11 @@ def _told(value: Any) -> Any:
 
 
 def _sorted(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
+    if made.targets == 1:
+        columns = made.columns or KeyInColumns(None, False)
+        otherwise = operation(Sorted(_SOURCE, made.key, made.reverse, step=_STEP))
+        alone = SortAlone(made.key, made.reverse, _STEP, columns, (), otherwise)
+        return list(alone(one_after_another(iter(parts)), StageTask(0, _BOUND)))
     runs, samples, sent = [], [], list[Row]()
     sink = SortRuns(made.key, made.reverse, _STEP, made.columns)
     for number, items in enumerate(parts):
@@ -511,13 +516,24 @@ def _distinct_forward(parts: Sequence[Iterator[Any]], partitions: int) -> list[A
 
 
 def _windows(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
-    """Give the windows of each part, with the items of the others behind it."""
+    """Give the windows of each part, with the items of the others behind it; those of all of them for one task."""
+    if made.operator == "windows alone":
+        return list(gathered(window_sliding(made.targets), _STEP, one_after_another(iter(parts)), StageTask(0, _BOUND)))
     kind, before, found = _kind(made), 0, list[Any]()
     for number, own in enumerate(parts):
         behind = chain.from_iterable(chain.from_iterable(made.parts[number + 1 :]))
         found += gathered_ahead(kind, own, behind, lambda seen=before: seen == 0)  # type: ignore[misc]
         before += sum(map(len, made.parts[number]))
     return found
+
+
+def _skipped(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
+    """Give the items behind the first ones, to who asks for items or for blocks."""
+    skip = operation(Skip(_SOURCE, made.targets * 2 - 2, step=_STEP))
+    behind = skip(one_after_another(iter(parts)), StageTask(0, _BOUND))
+    if made.reverse or type(behind) is not ColumnItems:
+        return list(behind)
+    return [item for block in behind.blocks() for item in given(block)]
 
 
 def _first(made: Program, parts: Sequence[Iterator[Any]]) -> Any:
@@ -565,6 +581,7 @@ _RUN: dict[str, Callable[[Program, Sequence[Iterator[Any]]], Any]] = {
     "distinct": _distinct,
     "windows": _windows,
     "borders": _borders,
+    "skip": _skipped,
 }
 
 

@@ -10,19 +10,21 @@ import pytest
 
 import dstream.operators.columns.ranks as column_sorting
 import dstream.operators.columns.top as column_top
+from dstream.base.memory import Bound
 from dstream.base.pickling import dumps
 from dstream.engine.tasks.readers import read_batches
 from dstream.engine.tasks.rows import ITEMS, SAMPLE
-from dstream.engine.tasks.sorting import RouteByRange, SortRuns, merge_ranges
+from dstream.engine.tasks.runtime import StageTask
+from dstream.engine.tasks.sorting import RouteByRange, SortAlone, SortRuns, merge_ranges
 from dstream.errors import EngineError
 from dstream.expressions import Argument, Constant, Indexed
 from dstream.operators.columns.entries import Entries
 from dstream.operators.columns.ranks import SortedBatch, ranks_of_items, run_in_order
-from dstream.operators.columns.values import Ints, Tuples, column_of, items_of
+from dstream.operators.columns.values import Ints, Strings, Tuples, column_of, items_of
 from dstream.operators.rows.batches import loads
-from dstream.operators.rows.blocks import ColumnItems, LazyRows
+from dstream.operators.rows.blocks import ColumnItems, LazyRows, blocks_behind, given
 from dstream.operators.rows.operations import operation
-from dstream.plan.operations.sort_limit import Limit, Top
+from dstream.plan.operations.sort_limit import Limit, Sorted, Top
 from dstream.plan.steps import KeyInColumns
 
 ITSELF = KeyInColumns(Argument(0), False)
@@ -193,3 +195,43 @@ def test_entries_of_columns_are_sorted_as_columns():
 
     assert isinstance(found, Entries)
     assert items_of(loads(dumps(found))) == [(1, 8), (2, 9), (3, 7)]
+
+
+def sorted_alone(blocks, step):
+    """Return what the only task gives for blocks."""
+    alone = SortAlone(None, False, step, ITSELF, (), operation(Sorted(Limit(None, 0, step=step), step=step)))
+    return alone(ColumnItems(iter(blocks)), StageTask(0, 2**40))
+
+
+def test_the_only_task_sorts_columns_as_columns(step):
+    """Those of all blocks together, in parts that fit into the cache of a core."""
+    found = list(sorted_alone([column_of([3, 1] * 30_000), column_of([2, 0])], step).blocks())
+
+    assert [type(each) for each in found] == [Ints, Ints]
+    assert [item for each in found for item in items_of(each)] == [0, *[1] * 30_000, 2, *[3] * 30_000]
+
+
+@pytest.mark.parametrize("other", [iter([2, 0]), [2, 0], column_of(["b", "a"])])
+def test_the_only_task_sorts_items_one_by_one_behind_a_block_of_other_items(step, other):
+    """Items, lists, and columns of another type than those before."""
+    numbers = column_of(["d", "c"]) if isinstance(other, Strings) else column_of([3, 1])
+    found = list(sorted_alone([numbers, other, numbers], step))
+
+    assert found == sorted(found)
+    assert len(found) == 6
+
+
+def test_the_only_task_spills_what_is_too_much(step, monkeypatch):
+    """Python sorts it, with what stands on disk."""
+    monkeypatch.setattr(column_sorting, "column_in_order", lambda *_: pytest.fail("too much for one column"))
+    monkeypatch.setattr(Bound, "exceeded", lambda *_: True)
+
+    assert list(sorted_alone([column_of([3, 1]), column_of([2, 0])], step)) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 5, 7, 8, 9, 2**70])
+def test_the_first_items_of_blocks_are_left_out(count):
+    """Of columns, lists, and iterators, of which nobody knows how many items they give."""
+    blocks = iter([column_of([0, 1]), [2, 3], column_of([4.5]), iter([5, 6]), column_of([7])])
+
+    assert [item for each in blocks_behind(blocks, count) for item in given(each)] == [0, 1, 2, 3, 4.5, 5, 6, 7][count:]

@@ -69,9 +69,11 @@ _LARGEST_ALONE = 64 * 2**10
 @compile_node.register
 def _(node: Gather, inputs: Sequence[Items], compiling: Compiling) -> Items:
     decided = called_by(node, compiling.facts)
-    if isinstance(node.gatherer.parallel, ItemWise):
+    kind = node.gatherer.parallel
+    if isinstance(kind, ItemWise):
         return piped(inputs[0], node, operation(node), decided=decided)
-    return across(node, inputs[0], compiling, lambda: _wide(node, decided), decided=decided)
+    gives = gives_windows(kind) if isinstance(kind, ByPlace) else None
+    return across(node, inputs[0], compiling, lambda: _wide(node, decided), decided=decided, gives=gives)
 
 
 def _wide(node: Gather, decided: Sequence[Evaluation]) -> Wide:

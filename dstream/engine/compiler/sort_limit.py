@@ -20,6 +20,7 @@ from dstream.engine.physical.graph import Ask, Done, Move, Outcome, Report
 from dstream.engine.physical.vertices import (
     Evaluation,
     Items,
+    OutputFormat,
     Rows,
     Splits,
     Taken,
@@ -32,7 +33,7 @@ from dstream.engine.physical.vertices import (
 from dstream.engine.tasks.readers import KeepRange, read_batches
 from dstream.engine.tasks.rows import ITEMS, SAMPLE, STOPPED, Row
 from dstream.engine.tasks.sinks import WriteItems, WritePrefix
-from dstream.engine.tasks.sorting import RouteByRange, SortRuns, merge_ranges
+from dstream.engine.tasks.sorting import RouteByRange, SortAlone, SortRuns, merge_ranges
 from dstream.engine.tasks.stage import Piece, Sink
 from dstream.operators.rows.operations import Operation, operation
 from dstream.plan.operations.sort_limit import DropWhile, Limit, Skip, Sorted, TakeWhile, Top
@@ -85,7 +86,7 @@ class Share:
 @compile_node.register
 def _(node: Skip, inputs: Sequence[Items], compiling: Compiling) -> Items:
     wide = functools.partial(IncrementalScan, node, Behind(node.count), WriteItems())
-    return across(node, inputs[0], compiling, wide)
+    return across(node, inputs[0], compiling, wide, gives=OutputFormat())
 
 
 @compile_node.register(TakeWhile)
@@ -280,8 +281,16 @@ _BEHIND = "those behind the last wave run with what follows"
 
 @compile_node.register
 def _(node: Sorted, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    alone = called_by(node, compiling.facts)
-    return across(node, inputs[0], compiling, functools.partial(Sort, node, compiling.facts), decided=alone)
+    columns, decided = _columns(node, compiling.facts)
+    alone = operation(node)
+    if columns is not None:
+        alone = SortAlone(node.key, node.reverse, node.step, columns, node.looks, alone)
+    wide = functools.partial(Sort, node, compiling.facts)
+    return across(node, inputs[0], compiling, wide, alone, decided, _sorted_format(columns))
+
+
+def _sorted_format(columns: KeyInColumns | None) -> OutputFormat:
+    return one_by_one() if columns is None or columns.expression is None else only_if(_NUMBERS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,9 +336,7 @@ class Sort(Wide):
         why = "items are cut into ranges of keys"
         ranges = Rows((runs,), targets, read_batches, is_ordered=True, why=why, counted=_A_TARGET)
         merge = functools.partial(merge_ranges, node.key, node.reverse, step)
-        columns, _ = _columns(node, self.facts)
-        is_taken = columns is not None and columns.expression is not None
-        gives = only_if(_NUMBERS) if is_taken else one_by_one()
+        gives = _sorted_format(_columns(node, self.facts)[0])
         return Done(piped((ranges,), node, merge, "sorts each range", gives=gives))
 
 

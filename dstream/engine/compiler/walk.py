@@ -13,7 +13,16 @@ from typing import Any, Literal, TypeAlias
 from dstream.base.memory import DEFAULT_BROADCAST
 from dstream.engine.compiler.changed_containers import containers_changed
 from dstream.engine.physical.graph import Decision, Done, Ending, Graph, Move, PartitionCount
-from dstream.engine.physical.vertices import Evaluation, Items, Pending, Splits, in_one_task, is_one_task, piped
+from dstream.engine.physical.vertices import (
+    Evaluation,
+    Items,
+    OutputFormat,
+    Pending,
+    Splits,
+    in_one_task,
+    is_one_task,
+    piped,
+)
 from dstream.errors import UnsupportedError
 from dstream.expressions.resolution import Namespaces
 from dstream.failures import is_our_name
@@ -179,6 +188,7 @@ class Across:
         narrow: what the one partition does.
         ends: the items end. One task reads sources that do not, unless a prefix of them is wanted.
         decided: what was decided of the functions that the one partition calls.
+        gives: the format of what the one partition makes.
     """
 
     node: Node
@@ -187,6 +197,7 @@ class Across:
     wide: Wide
     ends: bool = True
     decided: Sequence[Evaluation] = ()
+    gives: OutputFormat | None = None
 
     @property
     def inputs(self) -> tuple[Items, ...]:
@@ -203,7 +214,7 @@ class Across:
         if not self.ends:
             items = _endless_in_one_task(self.node, items)
         if several == 1 or is_one_task(items):
-            return Done(piped(items, self.node, self.narrow, "here, where all items stand", self.decided))
+            return Done(piped(items, self.node, self.narrow, _HERE, self.decided, self.gives))
         return self.wide.begin(items, several or 0)
 
 
@@ -214,6 +225,7 @@ def across(
     wide: Callable[[], Wide],
     narrow: Operation | None = None,
     decided: Sequence[Evaluation] = (),
+    gives: OutputFormat | None = None,
 ) -> Items:
     """Let the one partition that there is run an operation, or run it across several.
 
@@ -224,13 +236,17 @@ def across(
         wide: makes what several partitions do.
         narrow: what one partition does, if that is not what the operation does in the caller's process.
         decided: what was decided of the functions that it calls.
+        gives: the format of what one partition makes.
     """
     narrow, inputs = narrow or operation(node), node.inputs()
     ends = not inputs or compiling.is_bounded(inputs[0])
     # Known before the run, so no decision has to be made.
     if is_one_task(items):
-        return piped(items, node, narrow, "here, where all items stand", decided)
-    return (compiling.decide(Across(node, items, narrow, wide(), ends, decided)),)
+        return piped(items, node, narrow, _HERE, decided, gives)
+    return (compiling.decide(Across(node, items, narrow, wide(), ends, decided, gives)),)
+
+
+_HERE = "here, where all items stand"
 
 
 def _endless_in_one_task(node: Node, items: Items) -> Items:

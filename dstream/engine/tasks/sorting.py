@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dstream.base.memory import pieces
+from dstream.base.memory import pieces, resident_bytes
 from dstream.base.pickling import dumps
 from dstream.engine.tasks.rows import ITEMS, SAMPLE, Row
 from dstream.engine.tasks.runtime import StageTask
@@ -22,7 +22,7 @@ from dstream.failures import naming
 from dstream.failures.attribution import each
 from dstream.operators.rows.batches import Batcher, dumps_items, loads
 from dstream.operators.rows.blocks import Block, ColumnItems, given
-from dstream.operators.rows.operations import Task
+from dstream.operators.rows.operations import Operation, Task
 from dstream.operators.rows.spill import sorted_items
 from dstream.plan.steps import EarlyCheck, KeyInColumns, Step
 from dstream.values.order import NanLast, first_compared, sort
@@ -30,7 +30,7 @@ from dstream.values.order import NanLast, first_compared, sort
 if TYPE_CHECKING:
     from dstream.operators.columns.ranks import Ranks, SortedBatch
 
-__all__ = ["RouteByRange", "SortRuns", "merge_ranges"]
+__all__ = ["RouteByRange", "SortAlone", "SortRuns", "merge_ranges"]
 
 
 _RUN_ITEMS = 16_384
@@ -218,6 +218,48 @@ class RouteByRange:
         return not (border < key if self.reverse else key < border)
 
 
+@dataclass(frozen=True)
+class SortAlone:
+    """Sorts the items of the only partition: columns by the ranks of their keys, as runs are.
+
+    Attributes:
+        otherwise: sorts items one by one.
+    """
+
+    key: Callable[[Any], Any] | None
+    reverse: bool
+    step: Step
+    columns: KeyInColumns
+    looks: Sequence[EarlyCheck]
+    otherwise: Operation
+
+    def __call__(self, items: Iterator[Any], task: Task) -> Iterator[Any]:
+        if type(items) is not ColumnItems or self.columns.expression is None:
+            return self.otherwise(items, task)
+        return ColumnItems(self._blocks(items.blocks(), task))
+
+    def _blocks(self, blocks: Iterator[Block], task: Task) -> Iterator[Block]:
+        held, before = deque[Any](), resident_bytes()
+        for block in blocks:
+            held.append(block)
+            # Rows in order are a copy of the columns, which are put together before.
+            if isinstance(block, Sequence | Iterator) or task.bound.exceeded(2 * (resident_bytes() - before)):
+                break
+        else:
+            ordered = self._in_order(held)
+            if ordered is not None:
+                yield from ordered
+                return
+        yield self.otherwise(chain.from_iterable(map(given, chain(_drained(held), blocks))), task)
+
+    def _in_order(self, held: Iterable[Any]) -> Iterator[Block] | None:
+        """Return the rows of columns in order; None if Python has to compare their keys."""
+        from dstream.operators.columns.ranks import column_in_order  # loads NumPy, which made the columns
+
+        with naming(self.step):
+            return column_in_order(list(held), self.key, self.reverse, self.columns, self.step.label, self.looks)
+
+
 def merge_ranges(
     key: Callable[[Any], Any] | None, reverse: bool, step: Step, batches: Iterator[Batch], task: Task
 ) -> Iterator[Any]:
@@ -254,6 +296,6 @@ def _by_python(
         yield from sorted_items(items, key, reverse, task.bound)
 
 
-def _drained(held: deque[Batch]) -> Iterator[Batch]:
+def _drained(held: deque[Any]) -> Iterator[Any]:
     while held:
         yield held.popleft()

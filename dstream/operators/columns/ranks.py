@@ -33,13 +33,14 @@ from dstream.operators.columns.values import (
 )
 from dstream.operators.rows.batches import Batcher, loads_items
 from dstream.operators.rows.blocks import Block
-from dstream.plan.steps import KeyInColumns
+from dstream.plan.steps import EarlyCheck, KeyInColumns
 from dstream.values.order import sort
 
 __all__ = [
     "Ranks",
     "SortedBatch",
     "batches_of_run",
+    "column_in_order",
     "cut_at",
     "merged_batches",
     "ranks_of_items",
@@ -164,6 +165,39 @@ def run_in_order(
     if columns.is_verified:
         _compare_order(step, run, key, reverse, found)
     return found, Ranks(ranks.kind, ranks.values.take(places))
+
+
+def column_in_order(
+    columns: Sequence[Column],
+    key: Callable[[Any], Any] | None,
+    reverse: bool,
+    known: KeyInColumns,
+    step: str,
+    looks: Sequence[EarlyCheck] = (),
+) -> Iterator[Block] | None:
+    """Give the rows of columns, one behind the other, in the order of their keys; None if Python has to compare them.
+
+    Args:
+        columns: they stay as they are.
+        key: gives the key of an item; None if the item is it.
+        reverse: the greatest key comes first.
+        known: what is known of the key function.
+        step: the call of the user's, for messages.
+        looks: refuse the first item, in the name of what takes the items later.
+    """
+    try:
+        column = stacked(columns) if columns else None
+    except NotColumnar:
+        return None
+    if column is None or not size_of_column(column):
+        return iter(())
+    for look in looks:
+        look.at(items_of(rows_at(column, np.arange(1)))[0])
+    found = run_in_order(column, key, reverse, known, step)
+    if found is None:
+        return None
+    rows = found[0]
+    return iter((rows,)) if isinstance(rows, list) else (part for part, _ in parts_of(rows, _ROWS))
 
 
 def _ranked(

@@ -39,6 +39,7 @@ __all__ = [
     "of_same_type",
     "parts_of",
     "rows_at",
+    "rows_behind",
     "rows_of",
     "size_of_column",
     "spread",
@@ -280,6 +281,11 @@ def rows_at(column: Column, places: NDArray[np.intp]) -> Column:
     if isinstance(column, Strings | StringLists | Encoded):
         return column.taken(places)
     return Objects([column.values[place] for place in places.tolist()], column.is_plain)
+
+
+def rows_behind(column: Column, count: int) -> Column:
+    """Return the rows without the first `count`."""
+    return rows_at(column, np.arange(count, size_of_column(column)))
 
 
 def bytes_of_texts(column: Column) -> int:

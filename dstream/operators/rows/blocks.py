@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ __all__ = [
     "Block",
     "ColumnItems",
     "LazyRows",
+    "blocks_behind",
     "blocks_of_range",
     "fewest_items",
     "given",
@@ -101,6 +103,26 @@ def given(block: Block) -> Iterable[Any]:
 
     # Windows are made one by one, so that each can be freed before many others are made.
     return windows_of(block) if isinstance(block, Tuples) and block.whole is not None else items_of(block)
+
+
+def blocks_behind(blocks: Iterator[Block], count: int) -> Iterator[Block]:
+    """Give the blocks without their first `count` items."""
+    for block in blocks:
+        if isinstance(block, Iterator):
+            # Nobody knows how many it has, and the blocks behind it come after these.
+            yield islice(chain(block, chain.from_iterable(map(given, blocks))), min(count, sys.maxsize), None)
+            return
+        if isinstance(block, Sequence):
+            rest: Block = block[count:] if count else block
+            size = len(block)
+        else:
+            from dstream.operators.columns.values import rows_behind, size_of_column  # NumPy made the column
+
+            size = size_of_column(block)
+            rest = rows_behind(block, min(count, size)) if count else block
+        if size > count:
+            yield rest
+        count = max(count - size, 0)
 
 
 def one_after_another(parts: Iterator[Iterator[Any]]) -> Iterator[Any]:

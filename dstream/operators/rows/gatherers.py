@@ -29,9 +29,12 @@ def _(node: Gather) -> Operation:
 
 def gathered(gatherer: Gatherer[Any, Any, Any], step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
     """Yield the output of `gatherer` for the items."""
+    kind = gatherer.parallel
+    if isinstance(kind, ByPlace) and kind.window is not None and type(items) is ColumnItems:
+        return gathered_ahead(kind, items, (), lambda: True)
     gathered_items = gatherer.gather(items)
     # Gatherers by place run no function of the user's: a failure in them belongs to a step before.
-    return gathered_items if isinstance(gatherer.parallel, ByPlace) else _named(step, gathered_items)
+    return gathered_items if isinstance(kind, ByPlace) else _named(step, gathered_items)
 
 
 def _named(step: Step, items: Iterator[Any]) -> Iterator[Any]:

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from dstream.base.memory import Bound, pieces
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
-from dstream.operators.rows.blocks import SEQUENCES, ColumnItems, stretches
+from dstream.operators.rows.blocks import SEQUENCES, ColumnItems, blocks_behind, stretches
 from dstream.operators.rows.guards import recovering
 from dstream.operators.rows.loops import run_chain
 from dstream.operators.rows.spill import distinct_items, merged, sorted_items, top_items
@@ -273,7 +273,10 @@ def _(node: Skip) -> Operation:
 
 
 def _skip(count: int, items: Iterator[Any], task: Task) -> Iterator[Any]:
-    return some(items, count, None)
+    if type(items) is not ColumnItems:
+        return some(items, count, None)
+    blocks = blocks_behind(items.blocks(), count)
+    return ColumnItems(blocks, some(items, count, None) if items.is_read else None)
 
 
 @operation.register
