@@ -19,16 +19,18 @@ class FormatCost(NamedTuple):
     """The cost of reading a format.
 
     Attributes:
-        byte: seconds for each stored byte.
+        byte: seconds for each stored byte, read into objects.
         item: seconds to make an object of an item, besides.
         item_bytes: the stored bytes of an item, for formats that do not report their items.
         pickled: seconds to pickle an item and load it again.
+        column_byte: seconds for each stored byte, read into columns.
     """
 
     byte: float
     item: float
     item_bytes: float
     pickled: float
+    column_byte: float = 2e-9
 
 
 class StepCost(NamedTuple):
@@ -113,7 +115,7 @@ COSTS = Costs(
     library_call=1_000 * _NS,
     columnar=1 * _NS,
     text_columnar=40 * _NS,
-    text_key=200 * _NS,
+    text_key=80 * _NS,
     called=300 * _NS,
     shuffled=1_000 * _NS,
     returned=150 * _NS,
@@ -121,8 +123,8 @@ COSTS = Costs(
     formats=MappingProxyType(
         {
             "text_files": FormatCost(2 * _NS, 60 * _NS, 64, 120 * _NS),
-            "csv_rows": FormatCost(45 * _NS, 750 * _NS, 40, 900 * _NS),
-            "json_lines": FormatCost(17 * _NS, 800 * _NS, 60, 900 * _NS),
+            "csv_rows": FormatCost(45 * _NS, 750 * _NS, 40, 900 * _NS, 5 * _NS),
+            "json_lines": FormatCost(17 * _NS, 800 * _NS, 60, 900 * _NS, 9 * _NS),
             "avro_records": FormatCost(60 * _NS, 700 * _NS, 30, 900 * _NS),
             "parquet_rows": FormatCost(2 * _NS, 1_100 * _NS, 20, 900 * _NS),
             "files": FormatCost(1 * _NS, 20_000 * _NS, 100_000, 20_000 * _NS),
@@ -131,7 +133,7 @@ COSTS = Costs(
     ),
     steps=MappingProxyType(
         {
-            "Sorted": StepCost(500 * _NS, 220 * _NS, shuffles=2, jobs=1),
+            "Sorted": StepCost(500 * _NS, 80 * _NS, shuffles=2, jobs=1),
             "Distinct": StepCost(900 * _NS, 200 * _NS, shuffles=2),
             "Aggregate": StepCost(250 * _NS, 15 * _NS),
             "Collect": StepCost(100 * _NS, 15 * _NS),
@@ -164,8 +166,8 @@ def _scaled(scale: float) -> Costs:
         COSTS,
         **{name: number * scale for name, number in numbers.items()},
         formats={
-            name: FormatCost(byte * scale, item * scale, size, pickled * scale)
-            for name, (byte, item, size, pickled) in formats.items()
+            name: FormatCost(byte * scale, item * scale, size, pickled * scale, column_byte * scale)
+            for name, (byte, item, size, pickled, column_byte) in formats.items()
         },
         steps={
             name: each._replace(item=each.item * scale, columnar=each.columnar * scale) for name, each in steps.items()

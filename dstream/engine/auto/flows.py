@@ -167,13 +167,16 @@ def _of_stored(read: Read, size: InputSize, stored: int, costs: Costs, cores: in
     cost = _format(source, costs)
     known = size.items
     items = max(1.0, stored / cost.item_bytes) if known is None else float(known)
+    bytes_of_item = stored / max(items, 1.0)
     flow = Flow(items, pickled=cost.pickled, made=cost.item, tasks=_tasks(stored, _BYTES_OF_TASK, cores))
     flow.is_text = bool(getattr(source, "gives_texts", False))
     flow.text_bytes = cost.item_bytes if flow.is_text else 0.0
     flow.is_columnar = flow.is_text or bool(getattr(source, "has_columns", False))
-    flow.spend(cost.byte * stored / max(items, 1.0))
-    if not flow.is_columnar:
-        flow.spend(cost.item)
+    if flow.is_columnar:
+        flow.spend(cost.column_byte * bytes_of_item)
+        flow.made += (cost.byte - cost.column_byte) * bytes_of_item
+    else:
+        flow.spend(cost.byte * bytes_of_item + cost.item)
     flow.why, flow.weight = f"{_bytes(stored)} of {_name(source, read)}", stored * cost.byte + items * cost.item
     return flow
 
