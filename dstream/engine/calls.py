@@ -9,10 +9,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from contextvars import copy_context
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+from dstream.base.records import record
 from dstream.base.threads import contextmanager, in_a_thread
 from dstream.engine.display import BOARD, Board, Display, ProgressFacts, chosen, quietly
 from dstream.errors import CancelledError, EngineError, IllegalStateError
@@ -29,7 +29,7 @@ _LONGEST = 100
 _END = object()
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Call:
     """A call in the user's code, as it is named while it runs.
 

@@ -13,9 +13,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import Context
-from dataclasses import dataclass
 from typing import IO, Any, Protocol, TypeVar
 
+from dstream.base.records import record
 from dstream.base.threads import RenewedLock
 
 __all__ = [
@@ -37,7 +37,7 @@ __all__ = [
 _GAP = "  "
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class ProgressFacts:
     """The progress of an operation.
 

@@ -21,10 +21,10 @@ import types
 import uuid
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from dstream.base.by_value import ValuePickler, implementations_of, is_importable
+from dstream.base.records import record
 from dstream.failures import is_our_name, near, shown
 from dstream.values.user_functions import shown_function
 
@@ -207,7 +207,7 @@ class _Sink:
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Obstacle:
     """Something that cannot travel.
 
@@ -227,7 +227,7 @@ class Obstacle:
         return f"{_place(self.holder)} captures {_variable(self.path)}{_kind(self.value)}, {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Large:
     """Something that travels, and is large."""
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from dstream.base.records import record
 from dstream.failures import naming
 from dstream.plan.steps import Step
 from dstream.spi import identity
@@ -47,7 +47,7 @@ class Routing(Enum):
     BROADCAST = "broadcast"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GraphVertex:
     """Processors that are alike.
 
@@ -66,7 +66,7 @@ class GraphVertex:
     is_endless: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GraphEdge:
     """A way from one vertex to another.
 
@@ -112,7 +112,7 @@ class GraphEdge:
         return self.source, self.source_ordinal, self.destination, self.destination_ordinal
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class VertexGraph:
     """Vertices and edges, without a cycle.
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from dstream.base.records import record
 from dstream.plan.steps import SourceLocation
 
 __all__ = [
@@ -39,7 +40,7 @@ SEVERAL_PARTITIONS = "if there is more than one partition"
 """The condition of most parts of a plan that are not sure."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Amount:
     """A number that may be known only when the plan runs.
 
@@ -110,7 +111,7 @@ def total(amounts: Iterable[Amount]) -> Amount:
     return sum(amounts, NOTHING)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Call:
     """One call of the user in a stage.
 
@@ -127,7 +128,7 @@ class Call:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Exchange:
     """The exchange of items between two stages.
 
@@ -145,7 +146,7 @@ class Exchange:
     condition: str = SEVERAL_PARTITIONS
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Stage:
     """Calls that run together, item by item, in the same tasks.
 
@@ -170,7 +171,7 @@ class Stage:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Job:
     """Work that starts by itself and ends before the next job starts.
 
@@ -183,7 +184,7 @@ class Job:
     amount: Amount
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Stages:
     """The stages that a plan will run as, or those of the user's own graph.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from dstream.base.functions import refuse_awaitable
+from dstream.base.records import record
 from dstream.base.showing import cell_of
 from dstream.failures import blame, is_ours, naming
 from dstream.failures.attribution import each
@@ -85,7 +86,7 @@ def entry_point() -> tuple[str, SourceLocation | None]:
     return name, None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Step:
     """One step of the user's chain.
 
@@ -139,7 +140,7 @@ def called(name: str, *given: Any, where: SourceLocation | None = None) -> Step:
     return Step(f".{name}({', '.join(shown)})", where or call_site())
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Guarded:
     """A function whose exceptions name a step and the item."""
 
@@ -186,7 +187,7 @@ class Delivery(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Guard:
     """The treatment of items that a step fails on.
 
@@ -223,7 +224,7 @@ def resolving(guards: Iterable[Guard]) -> Iterator[tuple[Step, Any]]:
     return ((guard.step, guard.fn) for guard in guards if guard.fn is not None)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StepEvaluation:
     """The evaluation of a step's function: decided by the compiler, shown by `explain()`, followed by tasks.
 
@@ -247,7 +248,7 @@ class StepEvaluation:
 _CALLED = StepEvaluation()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Op:
     """One element-wise step of a `Chain`.
 
@@ -277,7 +278,7 @@ def column_steps(ops: Iterable[Op]) -> list[Op]:
     return first if any(op.evaluation.expression is not None for op in first) else []
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EarlyCheck:
     """Refuses an item that an end will refuse, in the name of that end.
 
@@ -295,7 +296,7 @@ class EarlyCheck:
             each(self.check, [item])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KeyInColumns:
     """The form of keys that may stand in columns.
 
@@ -308,7 +309,7 @@ class KeyInColumns:
     is_verified: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Emitted:
     """`map_multi` as a `flat_map`: the items that `fn` emits, as a list."""
 

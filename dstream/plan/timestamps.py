@@ -10,9 +10,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar, cast
 
+from dstream.base.records import record
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.failures.attribution import failed_on
 from dstream.keys import canonical
@@ -88,7 +88,7 @@ def late_ones_of(upstream: Node) -> FlatMap:
     return FlatMap(upstream, late_ones, step=NO_CALL)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StreamRead:
     """The source of a stage that never ends.
 
@@ -129,7 +129,7 @@ def _refuse() -> NoReturn:
     raise IllegalStateError("items without an end are read by jobs, range by range")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KeyOfPair:
     """The key function of a hash join.
 
@@ -148,7 +148,7 @@ class KeyOfPair:
             raise
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BatchOfPairs:
     """The function of a step that asks a service for several items at a time.
 
@@ -186,7 +186,7 @@ def timed(root: C) -> C:
     return cast(C, fold(root, lifted).core) if has_epochs else root
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Flow:
     """The replacement of an operation.
 

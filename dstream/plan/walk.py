@@ -9,10 +9,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
+from dstream.base.records import record
 from dstream.plan.operations.ends import End, Several
 from dstream.plan.operations.streams import Cache, Fork, Node, ReadCache
 from dstream.plan.operations.unbounded import ProcessorGraph
@@ -124,7 +125,7 @@ def _always() -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CacheContent:
     """An engine's content of a `cache()`.
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any
 
+from dstream.base.records import record
 from dstream.failures import blame, naming
 from dstream.failures.attribution import each
 from dstream.keys import canonical_all
@@ -213,7 +214,7 @@ class Sending:
         return not self._left
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Giving:
     """The sender of the items of one processor out of the graph, by an outlet.
 

@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
+from dstream.base.records import record
 from dstream.failures import is_our_name, naming
 from dstream.plan.processor_graph import GraphEdge, GraphVertex, VertexGraph
 from dstream.processors.blocks import GraphArrival, GraphBlock
@@ -95,7 +96,7 @@ def _has_handlers() -> bool:
     return logging.getLogger(_LOGGER).hasHandlers()
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class ProcessorLogs:
     """Made in the caller, where it sees which lines are heard; it travels to the tasks.
 

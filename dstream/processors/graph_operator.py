@@ -6,12 +6,13 @@ import dataclasses
 import hashlib
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, zip_longest
 from typing import Any, TypeVar, cast
 
 from dstream.base.memory import pieces
 from dstream.base.pickling import dumps
+from dstream.base.records import record
 from dstream.errors import IllegalStateError
 from dstream.plan.operations.elementwise import Chain
 from dstream.plan.operations.streams import CacheIdentity, Fork, Node, Union
@@ -239,7 +240,7 @@ def _arrivals(partials: Sequence[tuple[int, BlocksOfShard]], number: int) -> Ite
 _BLOCK = 1024
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GraphOperator:
     """The `StateOperator` of a part of a graph: its shard `k` is the processors `k` of its vertices.
 
@@ -411,7 +412,7 @@ def _chosen(blocks: Node, numbers: Mapping[int, int], step: Step) -> Node:
     return Chain(blocks, ops, step=unseen)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _IsOneOf:
     outlets: Collection[int]
 
@@ -419,7 +420,7 @@ class _IsOneOf:
         return block.outlet in self.outlets
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Renumbered:
     numbers: Mapping[int, int]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import compress, count
 from typing import Any
 
 from dstream.base.memory import pieces
+from dstream.base.records import record
 from dstream.failures import naming
 from dstream.operators.rows.operations import Task, written_entries
 from dstream.operators.rows.spill import Columns
@@ -23,7 +23,7 @@ __all__ = ["GroupInput", "GroupOutput", "GroupShuffle", "WritingResults"]
 _PIECE = 1024
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class GroupInput:
     """The input of a vertex by its only inbound edge, counted.
 
@@ -49,7 +49,7 @@ class GroupInput:
         task.peeking(self.receipts)({self.vertex: ([came], [0])})
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class GroupShuffle:
     """The containers that one vertex sends to the one that combines them, counted.
 
@@ -71,7 +71,7 @@ class GroupShuffle:
         task.peeking(self.receipts)({self.source: ([0], [sent]), self.destination: ([sent], [0])})
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class GroupOutput:
     """The results that a vertex sends by its only edge, counted.
 
@@ -90,7 +90,7 @@ class GroupOutput:
         task.peeking(self.receipts)({self.vertex: ([0], [next(numbers) - 1])})
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class WritingResults:
     """The writer of results: it combines and finishes the containers of each bucket, and counts the results.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import chain, groupby
 from typing import Any
 
 from dstream.base.memory import holding, pieces
+from dstream.base.records import record
 from dstream.failures import naming
 from dstream.operators.rows.operations import Task
 from dstream.operators.rows.spill import GroupsOnDisk, sorted_items
@@ -41,7 +42,7 @@ __all__ = [
 _BLOCK = 1024
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RunsGraph:
     """Runner of a graph on arriving items, which yields blocks.
 
@@ -83,7 +84,7 @@ class RunsGraph:
         run.close()
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class FirstStage:
     """A vertex that does a part of the work of another one, before its items are sent there.
 
@@ -126,7 +127,7 @@ def whole(node: ProcessorGraph, cores: int, senders: Sequence[int], check: Calla
     return RunsGraph(graph, node.guarantee, receipt_step(node.step, node.take), senders, check=check)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RunsPart:
     """Runner of the processors of one number of a part of a graph: the number comes first, then their items."""
 
@@ -138,7 +139,7 @@ class RunsPart:
         return self.runs(arrivals, task, here)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Inlet:
     """The function from the items of an inlet to arrivals, where one task runs the graph.
 
@@ -155,7 +156,7 @@ class Inlet:
             yield GraphArrival(self.number, self.sender, None, piece)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class BlocksOfTask:
     """The function from the items of a task to blocks, as if a processor of its number had emitted them.
 
@@ -179,7 +180,7 @@ class BlocksOfTask:
         yield GraphBlock(0, sender, MarkedBlock([Mark.ENDED]))
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class ToProcessor:
     """Source of the number of the processors that run in a task, and then of all items that the task reads.
 
@@ -196,7 +197,7 @@ class ToProcessor:
         yield GraphArrival(0, 0, self.number, [Mark.ENDED])
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class OfWholeGraph:
     """The function that gives blocks the numbers of their outlets in the whole graph.
 
@@ -211,7 +212,7 @@ class OfWholeGraph:
             yield block._replace(outlet=self.outlets[block.outlet])
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class ProcessorNumbers:
     """A source of the numbers of processors, each in a split: for parts of a graph to which nothing leads."""
 
@@ -230,7 +231,7 @@ class ProcessorNumbers:
         return self.count
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class ProcessorNumber:
     """The number of one processor as a split."""
 
@@ -246,7 +247,7 @@ def by_priority(inlets: Sequence[GraphEdge]) -> list[int]:
     return sorted(range(len(inlets)), key=lambda number: inlets[number].priority)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class InOneTask:
     """The runner of a whole graph in the task that reads all of its inlets, one after another."""
 

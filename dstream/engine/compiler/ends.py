@@ -10,9 +10,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
+from dstream.base.records import record
 from dstream.engine.compiler.evaluation import collector_read
 from dstream.engine.compiler.gatherers import gives_windows, reads_ahead
 from dstream.engine.compiler.inputs import chain_read, in_the_caller
@@ -75,7 +75,7 @@ from dstream.spi.suppliers import GroupsByKey
 __all__ = ["FEW", "Apart", "LastGroups", "last_groups", "reads_only", "reduced_apart"]
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class LastGroups:
     """The results by key of the last vertex of a graph.
 
@@ -243,7 +243,7 @@ def _may_be_tables(collector: Collector[Any, Any, Any]) -> bool:
 _FINISHES = "the only task combines and finishes each key"
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Groups(OfOne):
     """Each group is combined in the task where the shuffle puts it; the caller gets one finished value for each."""
 
@@ -305,7 +305,7 @@ def _takes_entries(end: Write) -> bool:
     return end.collector is not None and end.collector.keyed is not None and end.collector.keyed.takes_entries
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class BucketsOfResults(OfOne):
     """The containers of a key meet in the task that writes the bucket of the key: its result moves no more."""
 
@@ -333,7 +333,7 @@ class BucketsOfResults(OfOne):
         return Done(last=Last(Vertex(buckets, WriteItems(), self.end.step), Listed()))
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class BucketsOfVertex(OfOne):
     """The same, for the last vertex of a graph: as many tasks as it has processors, if there are as many buckets."""
 
@@ -358,7 +358,7 @@ class BucketsOfVertex(OfOne):
 _BUCKETS_MEET = "what the tasks have of a key meets in the task that writes its bucket"
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Buckets(OfOne):
     """Each group is combined in the task that writes its bucket of the map."""
 
@@ -390,7 +390,7 @@ def reads_only(root: Node) -> bool:
 _READING = (Read, Chain, Concat, Hint)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Apart:
     """A gatherer inside of whose partitions the work can begin before the neighbours are known.
 
@@ -423,7 +423,7 @@ def reduced_apart(last: Node, collector: Collector[Any, Any, Any]) -> Apart | No
     return Apart(node, kind, tuple(reversed(behind)))
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class ReducedApart(OfOne):
     """A gatherer and its reduction, inside of each partition and then across the borders between them."""
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from dstream.base.records import record
 from dstream.engine.compiler.keyed import back_in_place
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, OfOne, Wide, across, called_by, compile_node, line_to
 from dstream.engine.physical import vertices
@@ -104,7 +105,7 @@ def _is_unseen(op: Op) -> bool:
     return op.action == "map" and any(op.fn is fn for fn in (unchanged, float, int, str, abs))
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Ahead(Wide):
     """The task of each piece reads on to the first items of the pieces behind it: no job has to come before."""
 
@@ -133,7 +134,7 @@ def gives_windows(kind: ByPlace[Any, Any], *, in_several: bool = False) -> Outpu
     return OutputFormat(conditions=("all items are numbers of one type", *several))
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class WithNeighbours(Wide):
     """Each partition gathers its items, knowing its place and the first items of those behind it."""
 
@@ -178,7 +179,7 @@ def _in_one_task(
     return piped((Rows((rows,), 1, why=why),), node, whole, note, decided)
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class FromTotals(Wide):
     """Each partition goes over its items from the value of those before it."""
 
@@ -217,7 +218,7 @@ def _values_before(kind: RunningValue[Any, Any], told: Sequence[Row]) -> dict[in
     return before
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class StatesTogether(Wide):
     """Each partition makes a state of its items; one task combines the states, in order, and finishes."""
 
@@ -235,7 +236,7 @@ class StatesTogether(Wide):
         return Done(_in_one_task(Taken(states), self.node, end, _STATES, _COMBINES))
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Integrated(Wide):
     """Each partition integrates with a state of its own; one task combines the states and finishes.
 
@@ -271,7 +272,7 @@ _STATES = "the state of each partition comes to one task"
 _COMBINES = "combines the states in order, and finishes"
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class InOneTask(Wide):
     """One task takes all items, one after another."""
 
@@ -310,7 +311,7 @@ def calls_run_first(node: CallResults, root: Node) -> bool:
     return ways[id(node)] > 1 and is_bounded(node)
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class AtRate(Wide):
     """Makes the calls in no more tasks than can run at once, which share the rate; neighbouring partitions together."""
 
@@ -338,7 +339,7 @@ class AtRate(Wide):
         return f"{self.node.calling.rate:g} calls a second at most, which the tasks share"
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class CalledOnce(Wide):
     """Makes one call for equal items, which meet in one task."""
 
@@ -362,7 +363,7 @@ class CalledOnce(Wide):
         return Done(back_in_place(node, back, targets))
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class CallsFirst(OfOne):
     """Makes calls now and keeps the results: several that read them would make them several times at once."""
 

@@ -11,10 +11,10 @@ import dataclasses
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
+from dstream.base.records import record
 from dstream.engine.compiler.evaluation import read_op
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, OfOne, called_by, compile_end, compile_node, line_to
 from dstream.engine.physical.graph import AskForKept, Done, Ending, Last, Move, PartitionCount, Separated
@@ -182,7 +182,7 @@ def _(node: Cache, inputs: Sequence[Items], compiling: Compiling) -> Items:
     return (compiling.decide(Keep(inputs[0], node)),)
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Keep(OfOne):
     """The items of a `cache()`: those that the engine keeps, or those that it keeps from now on."""
 

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import accumulate
 from typing import Any
 
+from dstream.base.records import record
 from dstream.engine.compiler.evaluation import key_in_columns
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, called_by, compile_node
 from dstream.engine.physical import vertices
@@ -115,7 +116,7 @@ def may_be_small(node: Join, is_bounded: Callable[[Node], bool]) -> list[IsLeft]
     return [is_left for is_left in candidates if is_bounded(node.left if is_left else node.right)]
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class AdaptiveJoin:
     """A join that measures its sides: one small enough is broadcast to the other one, or both are shuffled by key.
 
@@ -322,7 +323,7 @@ def _(node: HashJoin, inputs: Sequence[Items], compiling: Compiling) -> Items:
     )
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class BroadcastHashJoin:
     """A hash join whose right side is computed and measured, collected in the driver, and then sent to all tasks.
 
@@ -396,7 +397,7 @@ def _endless(node: Zip, items: Items) -> Items:
     )
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class ZipByPosition:
     """A zip that counts the items of each partition, and routes those of both sides by their positions.
 

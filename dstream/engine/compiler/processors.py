@@ -13,11 +13,11 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from dstream.base.records import record
 from dstream.engine.compiler.inputs import in_the_caller, nothing, numbers
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, compile_node, is_ours
 from dstream.engine.physical.graph import Done, Move, PartitionCount
@@ -133,7 +133,7 @@ _NOT_OF_ITEMS = frozenset(
 """Fields of functions that make a state, tell the time, or serve other functions."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Combining:
     """A graph with the vertices that were put in.
 
@@ -261,7 +261,7 @@ def _by_one_task(node: ProcessorGraph, inputs: Sequence[Items], receipts: Op, fa
     return piped(items, node, InOneTask(runs), does, called_in_graph(node.graph, facts))
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class StageOfEachPart:
     """Each part of the graph is a stage, whose task `k` runs the processors `k`."""
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from dstream.base.records import record
 from dstream.engine.compiler.evaluation import key_in_columns
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, Wide, across, called_by, compile_node, line_to
 from dstream.engine.physical import vertices
@@ -71,7 +72,7 @@ def is_generated(node: Node) -> bool:
     return isinstance(read, Read) and not (read.source.bounded or read.source.ordered)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Share:
     """Lets each piece of an infinite unordered stream give its share of a limit."""
 
@@ -102,7 +103,7 @@ def _(node: TakeWhile | DropWhile, inputs: Sequence[Items], compiling: Compiling
     return across(node, inputs[0], compiling, wide, decided=decided)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class _Counted:
     """A prefix of so many items.
 
@@ -122,7 +123,7 @@ class _Counted:
         return ((source, 0, ITEMS, self.left),)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class _Marked:
     """A prefix that ends at the first mark."""
 
@@ -177,7 +178,7 @@ class FromMark(_Marked):
 Prefix = FirstItems | Behind | UpToMark | FromMark
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class IncrementalScan(Wide):
     """A scan that runs partitions, more in each wave, until a prefix is found.
 
@@ -293,7 +294,7 @@ def _sorted_format(columns: KeyInColumns | None) -> OutputFormat:
     return one_by_one() if columns is None or columns.expression is None else only_if(_NUMBERS)
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Sort(Wide):
     """Writes sorted runs, looks at a sample of their keys, and cuts them into ranges of keys, one for each target."""
 
@@ -362,7 +363,7 @@ def _(node: Top, inputs: Sequence[Items], compiling: Compiling) -> Items:
     return across(node, inputs[0], compiling, lambda: FirstOfEach(node, of_one, decided), of_one, decided)
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class FirstOfEach(Wide):
     """The first items of each partition meet in one task.
 

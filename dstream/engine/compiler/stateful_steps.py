@@ -7,9 +7,9 @@ shards, and nothing is shuffled.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
+from dstream.base.records import record
 from dstream.engine.compiler.inputs import in_the_caller, nothing, numbers
 from dstream.engine.compiler.processors import called_in_graph
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, Wide, across, called_as, called_by, compile_node
@@ -97,7 +97,7 @@ def _sources(items: Sequence[Input | SourceSplits]) -> Iterator[SourceSplits]:
             waiting += each.parts
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class WhereStateIs(Wide):
     """The inputs of a shard meet in the process that has the shard."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from dstream.base.memory import DEFAULT_BROADCAST
+from dstream.base.records import record
 from dstream.engine.compiler.changed_containers import containers_changed
 from dstream.engine.physical.graph import Decision, Done, Ending, Graph, Move, PartitionCount
 from dstream.engine.physical.vertices import (
@@ -57,7 +58,7 @@ ColumnMode: TypeAlias = Literal["auto", "off", "verify"]
 """Whether functions run as expressions: yes, no, or both ways, which are compared."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class ClusterFacts:
     """The facts that a graph depends on besides its plan.
 
@@ -167,7 +168,7 @@ class Wide(ABC):
         """Decide for items in so many partitions; 0 if nobody counted them."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class OfOne:
     """The common part of decisions about one stream that go on in the same way in any number of partitions."""
 
@@ -180,7 +181,7 @@ class OfOne:
         return (self.items,)
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Across:
     """The choice of every operation that looks beyond one item: one partition does it alone, several do it `wide`.
 

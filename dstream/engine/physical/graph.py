@@ -8,9 +8,9 @@ what it remembers. It runs no function of the user's and unpickles nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from dstream.base.records import record
 from dstream.engine.physical.vertices import Items, OutputPort, Pending, Vertex
 from dstream.plan.operations.sort_limit import Limit
 from dstream.plan.operations.streams import Cache
@@ -45,24 +45,24 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Listed:
     """The caller gets a list of the items, in encounter order."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Nothing:
     """The caller receives None; the effect is that of the tasks."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Combined:
     """The caller combines the containers of the tasks in encounter order, and finishes the result."""
 
     collector: Collector[Any, Any, Any]
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Assembled:
     """The caller puts finished groups together.
 
@@ -74,7 +74,7 @@ class Assembled:
     is_ordered: bool
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Framed:
     """The caller gets a table.
 
@@ -85,7 +85,7 @@ class Framed:
     is_frame: bool
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Separated:
     """The caller receives a list of the results of each of several sinks, in encounter order."""
 
@@ -95,7 +95,7 @@ class Separated:
 Finish = Listed | Nothing | Combined | Assembled | Framed | Separated
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Last:
     """The plan ends in one job over all partitions.
 
@@ -108,7 +108,7 @@ class Last:
     finish: Finish
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Pulled:
     """The caller pulls one item after another, and no more partitions run than it takes.
 
@@ -124,7 +124,7 @@ class Pulled:
     ends: bool
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Each:
     """The caller pulls the items of each partition apart from those of the others."""
 
@@ -139,7 +139,7 @@ PartitionCount = int | None
 """In how many partitions items stand; None: in more than one, and nobody has counted them."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Report:
     """The findings of a run about a vertex.
 
@@ -154,7 +154,7 @@ class Report:
     rows: Sequence[Any] = ()
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Outcome:
     """Something that may be reported, for those who want to see where the graph can go without running it.
 
@@ -167,7 +167,7 @@ class Outcome:
     condition: str = ""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Ask:
     """A decision wants to know something of the rows of a vertex.
 
@@ -191,7 +191,7 @@ class Ask:
     outcomes: tuple[Outcome, ...] = (Outcome(),)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class AskForKept:
     """A decision asks for the content of a `cache()`; if the engine has none, the vertex runs for it now."""
 
@@ -200,7 +200,7 @@ class AskForKept:
     vertex: Vertex
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Totalled:
     """A decision asks for a total of reported rows, in the caller's process: a function of the user's is in it.
 
@@ -214,7 +214,7 @@ class Totalled:
     step: Step
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class SendToAll:
     """A decision wants payloads to be at hand in every process of the workers.
 
@@ -226,7 +226,7 @@ class SendToAll:
     payloads: Sequence[Any]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Done:
     """A decision is made: others read these inputs; or the plan ends in this job."""
 
@@ -268,7 +268,7 @@ class Decision(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Graph:
     """A plan as it runs, up to its end.
 

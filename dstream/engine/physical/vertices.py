@@ -14,10 +14,11 @@ shows it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, groupby
 from typing import Any, NamedTuple, overload
 
+from dstream.base.records import record
 from dstream.engine.tasks import rows
 from dstream.engine.tasks.readers import read_items
 from dstream.engine.tasks.rows import Row
@@ -69,7 +70,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Evaluation:
     """The evaluation of a function by tasks.
 
@@ -91,7 +92,7 @@ class Evaluation:
     conditions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InputFormat:
     """The format of an operation's items.
 
@@ -116,7 +117,7 @@ def together(stands: Iterable[InputFormat]) -> InputFormat:
     return InputFormat("", tuple(dict.fromkeys(chain.from_iterable(each.conditions for each in found))))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OutputFormat:
     """The format of an operation's results.
 
@@ -143,7 +144,7 @@ def one_by_one(obstacle: str = ONE_BY_ONE.obstacle) -> OutputFormat:
     return OutputFormat(obstacle)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class OutputPort:
     """Some of the rows of a vertex.
 
@@ -236,7 +237,7 @@ class Applied(NamedTuple):
     beside: tuple[Vertex, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class SourceSplits:
     """The splits of a source: asked for when they run, one after another.
 
@@ -248,7 +249,7 @@ class SourceSplits:
     divisor: int
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Splits:
     """An input that reads splits of sources, one task for each piece.
 
@@ -280,7 +281,7 @@ class Splits:
         return Splits((self,), start=start, stop=stop)
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Rows:
     """An input that reads the output of vertices.
 
@@ -306,7 +307,7 @@ class Rows:
     has_rest: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Taken:
     """Rows of a vertex.
 
@@ -322,7 +323,7 @@ class Taken:
     as_items: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class FromTable:
     """An input that reads the rows of a table of the engine's own kind."""
 
@@ -330,7 +331,7 @@ class FromTable:
     applied: Sequence[Applied] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class CachedInput:
     """An input that reads the cached rows of an earlier run, in the engine's own terms."""
 
@@ -338,7 +339,7 @@ class CachedInput:
     applied: Sequence[Applied] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Pending:
     """Placeholder for the inputs of a decision; an applied call goes to the end of each of them."""
 
@@ -350,7 +351,7 @@ Input = Splits | Rows | FromTable | CachedInput | Pending
 Items = tuple[Input, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Vertex:
     """The work of each task of a stage: read a partition of an input, run its operations, write rows.
 

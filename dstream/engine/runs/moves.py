@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from dstream.base.records import record
 from dstream.engine.calls import Call, Cancellation
 from dstream.engine.compiler import ClusterFacts
 from dstream.engine.dead_letters import RecoveryReport
@@ -79,7 +79,7 @@ class BegunRun(Protocol):
     def recovered(self) -> RecoveryReport | None: ...
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RunHere:
     """The way in which a plan runs in this process.
 

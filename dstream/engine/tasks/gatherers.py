@@ -15,6 +15,7 @@ from itertools import chain, islice
 from typing import Any
 
 from dstream.base.memory import pieces
+from dstream.base.records import record
 from dstream.engine.tasks.rows import ITEMS, SUMMARY, Row
 from dstream.engine.tasks.runtime import CountItems, StageTask
 from dstream.engine.tasks.sinks import Accumulate, WriteItems
@@ -47,7 +48,7 @@ _CHUNK = 256
 """At most so many items are read together, to know the last of them."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Bordering:
     """The treatment of the items of a partition, or of those around a border.
 
@@ -67,7 +68,7 @@ class Bordering:
         return self.sink(operated(self.operations, items, task), task)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class AccumulateInside:
     """Writer of the container of windows inside of the partition, and of its first and last items."""
 
@@ -130,7 +131,7 @@ class _Border:
     behind: list[Any] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class AccumulateAcross:
     """Passes on the containers of the partitions; between them it writes those of windows across their borders."""
 
@@ -167,7 +168,7 @@ class AccumulateAcross:
             yield row._replace(source=each.source)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class WriteWithHead:
     """Write the items, then tell how many there are, and the first few of them.
 
@@ -194,7 +195,7 @@ class WriteWithHead:
         yield Row(0, task.partition, written, SUMMARY, len(head) if fits else -1, data if fits else b"")
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class ReadByPlace:
     """Runs a gatherer on the items of a partition that knows its place.
 
@@ -229,7 +230,7 @@ def _passed_by(rows: Iterator[Row]) -> Iterator[Any]:
     yield
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class WriteWithTotal:
     """Write the items, then tell the value of them all, which nobody needs of the last partition."""
 
@@ -258,7 +259,7 @@ class WriteWithTotal:
         total.append(value)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class ReadRunning:
     """Give the value behind each item of a partition.
 
@@ -281,7 +282,7 @@ class ReadRunning:
                 yield value
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class WriteIntegrated:
     """Writes the output of an integrator, then its state, and whether it wanted no more items."""
 
@@ -295,7 +296,7 @@ class WriteIntegrated:
             yield Row(0, task.partition, 0, SUMMARY, int(run.has_stopped), dumps_items([run.state]))
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class ReadAhead:
     """Gathers windows that begin in a piece; the items behind it are read from later pieces, and not counted again."""
 

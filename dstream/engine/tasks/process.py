@@ -19,10 +19,11 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dstream.base.records import record
 from dstream.errors import EngineError
 from dstream.failures.transport import WorkerFailure, raise_to_driver
 from dstream.operators.joins.lookup import LookupTable, table_of
@@ -93,7 +94,7 @@ class Payloads(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class InFunction:
     """A few bytes, which travel with the function that needs them."""
 
@@ -104,7 +105,7 @@ class InFunction:
         return self.few
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class InBroadcast:
     """A broadcast variable of Spark, of which each executor has the bytes once."""
 
@@ -120,7 +121,7 @@ class InBroadcast:
         return payloads
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class InFile:
     """A file that Spark Connect has sent to the server, which gives it to the executors of its session."""
 
@@ -137,7 +138,7 @@ class InFile:
 _PIECE = 2**20
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class SentFiles:
     """Files and modules of a job, for its tasks.
 
@@ -212,7 +213,7 @@ def numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 _CONNECTING = 20.0
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class DriverAddress:
     """The address on which the driver of a run listens.
 
@@ -225,7 +226,7 @@ class DriverAddress:
     secret: bytes
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RunOfTask:
     """The run of a plan that a task belongs to.
 

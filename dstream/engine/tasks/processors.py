@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dstream.base.pickling import dumps
+from dstream.base.records import record
 from dstream.engine.tasks.rows import ITEMS, LAST, Row, check_arrived
 from dstream.engine.tasks.runtime import StageTask
 from dstream.engine.tasks.sinks import Router
@@ -25,7 +26,7 @@ from dstream.processors.edges import EdgeRouter, router_of
 __all__ = ["EdgeToPart", "ReadArrivals", "RouteToProcessors"]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class EdgeToPart:
     """An edge from a task's processors to another part of the graph.
 
@@ -48,7 +49,7 @@ class EdgeToPart:
     step: Step
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RouteToProcessors:
     """Send each block that comes by an edge to the processors that get its items.
 
@@ -114,7 +115,7 @@ def _travelling(items: list[Any]) -> Any:
     return travelling(items) if type(items) is list else items
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class ReadArrivals:
     """Yield the number of the processors that run in this task, and then their input.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+from dstream.base.records import record
 from dstream.engine.tasks.rows import Row
 from dstream.failures import naming
 from dstream.operators.rows.batches import loads_items
@@ -58,7 +58,7 @@ def read_places(rows: Iterator[Row]) -> Iterator[tuple[tuple[int, int], Any]]:
             yield (row.source, position), item
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class KeepRange:
     """Give the items whose number in their partition lies in the partition's range; None is no end."""
 
@@ -74,7 +74,7 @@ class KeepRange:
                 yield from loads_items(row.payload)[first:last]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class ReadPlaces:
     """Give (place, item), where the place is that among the items of all partitions of a side.
 
@@ -113,7 +113,7 @@ def first_of_keys(key: Any, step: Step, pairs: Iterator[tuple[Any, Any]], task: 
         yield from distinct_items(pairs, _KeyOfPair(key), task.bound)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class _KeyOfPair:
     key: Any
 

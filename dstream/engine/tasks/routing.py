@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
 from dstream.base.memory import BatchIterator, Growth
 from dstream.base.pickling import dumps
+from dstream.base.records import record
 from dstream.engine.tasks.process import Payloads
 from dstream.engine.tasks.rows import ITEMS, Row
 from dstream.engine.tasks.runtime import StageTask
@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RouteItems:
     """Send each item to the target of its key."""
 
@@ -68,7 +68,7 @@ class RouteItems:
             yield stable_hash(item_key(self.key, item)) % self.targets, item
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RouteByInput:
     """Send (position, item) to the target where equal items meet."""
 
@@ -85,7 +85,7 @@ class RouteByInput:
         return stable_hash(canonical(item)) % self.targets
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RouteByKeyAndPlace:
     """Send each item to the target of its key, as (keys, positions, items)."""
 
@@ -105,7 +105,7 @@ class RouteByKeyAndPlace:
             yield from router.rest()
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RouteInTurn:
     """Send one item to each target, then the next one to each: as many to all of them, in no order."""
 
@@ -116,7 +116,7 @@ class RouteInTurn:
         yield from Router(self.targets, task).rows(placed)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RouteEvenly:
     """Send the same number of neighbouring items to each target.
 
@@ -133,7 +133,7 @@ class RouteEvenly:
         yield from Router(self.targets, task).rows(placed)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RouteByPlaceAmongAll:
     """Send the items of (place, item) to the target of the stretch in which the place lies.
 
@@ -151,7 +151,7 @@ class RouteByPlaceAmongAll:
         return min(place * self.targets // self.wanted, self.targets - 1) if self.wanted else 0
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RouteTogether:
     """Write the items for the target that neighbouring partitions share."""
 
@@ -164,7 +164,7 @@ class RouteTogether:
             yield Row(target, task.partition, next(sequence), ITEMS, size, data)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RouteSide:
     """Send the items of one side of a join to the targets of their keys, as [keys, items], or as a `JoinBatch`.
 
@@ -217,7 +217,7 @@ _MOST_JOINED = 16_384
 """The number of items of a side that are looked at together, if their keys may stand in columns."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RouteFirstOnes:
     """Send one item of each key to the target of the key, as (keys, items), or as (items,) that are their own keys."""
 
@@ -242,7 +242,7 @@ class RouteFirstOnes:
             yield from router.rest()
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RouteGroups:
     """Combine the items of this partition by key; send the groups to the targets of their keys.
 
@@ -280,7 +280,7 @@ class RouteGroups:
             yield from router.rest()  # The next ones may have the same keys, and a batch has each of them once.
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RoutePartials:
     """Send groups, which come as (keys, containers), to the targets of their keys, as (keys, containers).
 
@@ -379,7 +379,7 @@ class _ColumnRouter:
         return Row(target, self._task.partition, self._sequence, ITEMS, len(columns[0]), data)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class WriteRightSide:
     """Write the keys and values of the right side in batches, in order."""
 

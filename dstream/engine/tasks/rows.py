@@ -22,11 +22,11 @@ import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from dstream.base.pickling import dumps
+from dstream.base.records import record
 from dstream.errors import EngineError, SerializationError
 from dstream.failures import Failure, attach
 from dstream.failures.transport import as_text
@@ -222,7 +222,7 @@ class _Place(NamedTuple):
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Storing:
     """Writer of large parts of a task's rows into a file.
 
@@ -366,7 +366,7 @@ def counting_sent(rows: Iterator[Row], task: int, sink: object) -> Iterator[Row]
         yield Row(target, task, LAST, COUNTS, 0, dumps(dict(sent[target])))
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class ExpectedRows:
     """Numbers of rows for the tasks that read a shuffle.
 

@@ -6,10 +6,10 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 from dstream.base.memory import Bound, Growth, small_lists
+from dstream.base.records import record
 from dstream.base.threads import closing, closing_with
 from dstream.engine.tasks.process import NO_RUN, Payloads, SharedServices, shared_services, table_made_once
 from dstream.engine.tasks.rows import FAILED, ITEMS, WATERMARKS, ExpectedRows, Row
@@ -254,7 +254,7 @@ class StageTask:
         self._growth.start()
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class CountItems:
     """Passes items on and adds their number to the count that the driver sees after the task."""
 

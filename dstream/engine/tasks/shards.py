@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from dstream.base.pickling import dumps
+from dstream.base.records import record
 from dstream.base.showing import shown
 from dstream.engine.tasks.rows import ITEMS, LAST, Row, check_arrived
 from dstream.engine.tasks.runtime import StageTask
@@ -45,7 +46,7 @@ class _Control(NamedTuple):
     watermarks: OfPartitions
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RouteToShards:
     """Send the partials of each shard to the target that has it; at the end, a control row to every target."""
 
@@ -115,7 +116,7 @@ def _look_at_each(partials: Iterable[object]) -> None:
         raise failed from found.error
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class ReadShards:
     """Yield the input of the shards of one target, as one `Gathered`.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain, count, islice
 from typing import Any
 
 from dstream.base.memory import BatchPace, Bound, Growth, pieces, small_lists
+from dstream.base.records import record
 from dstream.engine.tasks.rows import COLUMNS, ITEMS, STOPPED, WAITING, Row
 from dstream.engine.tasks.runtime import StageTask
 from dstream.failures import naming
@@ -48,7 +48,7 @@ _PIECE_BYTES = 4 * 2**20
 _CHUNK = 512
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class WriteItems:
     """Write the items in batches, in order; `sequence` counts the items before a batch."""
 
@@ -59,7 +59,7 @@ class WriteItems:
             written += size
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class WriteParts:
     """Do the same, in parts of `size` bytes or a little more: the rows of each are for a target of their own, from 0.
 
@@ -80,7 +80,7 @@ class WriteParts:
             yield Row(0, task.partition, waiting, WAITING, part, b"")
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class WritePrefix:
     """Write the items up to the first that does not satisfy a predicate, and mark its position.
 
@@ -108,7 +108,7 @@ class WritePrefix:
             yield item
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Accumulate:
     """Write the container of the partition, or its parts, pickled, in pieces of a few megabytes."""
 
@@ -129,7 +129,7 @@ class Accumulate:
             yield Row(0, task.partition, number, ITEMS, 1, bytes(data[start : start + _PIECE_BYTES]))
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class WriteGroups:
     """Write (rank, key, finished value) of each group of the only partition."""
 
@@ -142,7 +142,7 @@ class WriteGroups:
             yield from WriteItems()(found, task)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class WriteColumns:
     """Write the items as Arrow batches, and at the end their schemas, each once."""
 
@@ -158,7 +158,7 @@ class WriteColumns:
             yield Row(0, task.partition, number, COLUMNS, 0, schema)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Branch:
     """The chain from a fork to one of several sinks.
 
@@ -172,7 +172,7 @@ class Branch:
     step: Step
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class WriteEach:
     """Hand the items to the writer of one branch after another; write the receipts of each for a target of its own.
 
@@ -230,7 +230,7 @@ class WriterBuffer:
         yield from held
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Act:
     """Run the user's action on the items; write nothing."""
 
@@ -291,7 +291,7 @@ class Router:
         return Row(target, self._task.partition, self._sequence, ITEMS, len(held), data)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RouteToBuckets:
     """Combine the items of this partition by key and send keys and their containers to the bucket of each key.
 
@@ -317,7 +317,7 @@ class RouteToBuckets:
                 yield from groups_of_table(self.collector, each)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RoutePartialsToBuckets:
     """Send groups, which come as (keys, containers), to the bucket of each key.
 
@@ -343,7 +343,7 @@ def _to_buckets(all_groups: Iterable[dict[Any, Any]], writer: MapWriter, task: S
                 yield Row(bucket, task.partition, next(sequence), ITEMS, size, data)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RouteByKey:
     """Send (position, item) to the target of the item's key, leaving out repetitions in this partition.
 
@@ -383,7 +383,7 @@ def first_ones_in_order(
             bound.spilled()
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RouteByPlace:
     """Send ((source, position), item) back to where the item came from, several sources to a target."""
 

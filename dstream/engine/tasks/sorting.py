@@ -10,12 +10,12 @@ import functools
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dstream.base.memory import pieces, resident_bytes
 from dstream.base.pickling import dumps
+from dstream.base.records import record
 from dstream.engine.tasks.rows import ITEMS, SAMPLE, Row
 from dstream.engine.tasks.runtime import StageTask
 from dstream.failures import naming
@@ -43,7 +43,7 @@ _CHUNK = 512
 Batch: TypeAlias = "list[Any] | SortedBatch"
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class SortRuns:
     """Write the items in sorted runs, and a sample of each run.
 
@@ -151,7 +151,7 @@ def _apart(size: int, rows: int) -> int:
     return max(1, rows // few)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RouteByRange:
     """Cut batches that are sorted and send each part to the target of its range of keys.
 
@@ -218,7 +218,7 @@ class RouteByRange:
         return not (border < key if self.reverse else key < border)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class SortAlone:
     """Sorts the items of the only partition: columns by the ranks of their keys, as runs are.
 

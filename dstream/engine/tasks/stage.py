@@ -11,10 +11,10 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dstream.base.memory import give_back_large_blocks, holding
+from dstream.base.records import record
 from dstream.engine.tasks.frames import rows_of_frame, values_of_frame
 from dstream.engine.tasks.process import NO_RUN, RunOfTask, SentFiles, leave_all, tables_of_run
 from dstream.engine.tasks.rows import (
@@ -75,7 +75,7 @@ class Input(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Piece:
     """A part of a source and the operations on it; or several such parts, one after another.
 
@@ -110,7 +110,7 @@ class Piece:
             return split
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class SplitInput:
     """Reads pieces of sources: for the row with the id `i`, `pieces[i]`."""
 
@@ -129,7 +129,7 @@ class SplitInput:
                 yield task, self.pieces[index].open(task)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class ShippedInput:
     """Reads pieces that are too large to travel with every task: each row holds its number and its piece."""
 
@@ -143,7 +143,7 @@ class ShippedInput:
                 yield task, piece.open(task)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class TableInput:
     """Reads the rows of a DataFrame: as `pyspark.sql.Row`, or as objects made of them.
 
@@ -176,7 +176,7 @@ class TableInput:
 Reader = Callable[[Iterator[Row]], Iterator[Any]]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class FrameInput:
     """Reads the rows that an earlier stage wrote.
 
@@ -199,7 +199,7 @@ class FrameInput:
         yield task, operated(self.operations, self.reader(rows), task)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RowsInput:
     """Reads rows that an earlier job has brought to the driver: for the row with the id `i`, `rows[i]`.
 
@@ -227,7 +227,7 @@ class RowsInput:
                 yield task, operated(self.operations, self.reader(rows), task)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Stage:
     """The work of one `mapInArrow`.
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal
 
+from dstream.base.records import record
 from dstream.errors import IllegalStateError
 from dstream.plan.operations.streams import OrderPreserving, node
 from dstream.plan.steps import Emitted, Guard, Op, Step, resolving
@@ -101,7 +101,7 @@ class CallResults(OrderPreserving):
         yield from resolving(self.guards)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class ServiceFunction:
     """A function that takes a service and an item, or several items, as the function of a step.
 

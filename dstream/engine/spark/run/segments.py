@@ -11,10 +11,11 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from dstream.base.records import record
 from dstream.engine.physical.vertices import (
     EVERYTHING,
     ITEMS_AND_WATERMARKS,
@@ -54,7 +55,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class SplitSegment:
     """A segment that reads pieces of sources, one task for each piece."""
 
@@ -65,7 +66,7 @@ class SplitSegment:
         return SplitSegment(Pieces(replace(piece, operations=(*piece.operations, operation)) for piece in self.pieces))
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Frame:
     """A segment that reads the output of an earlier stage.
 
@@ -86,7 +87,7 @@ class Frame:
         return replace(self, operations=(*self.operations, operation))
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class DriverRows:
     """A segment that reads rows which an earlier job has brought to this process.
 
@@ -113,7 +114,7 @@ class DriverRows:
 Segment = SplitSegment | Frame | DriverRows
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class OrderedSegments:
     """Segments in encounter order."""
 

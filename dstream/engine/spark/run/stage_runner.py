@@ -8,9 +8,10 @@ import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
+from dstream.base.records import record
 from dstream.base.threads import contextmanager
 from dstream.engine.calls import Call, Progress
 from dstream.engine.display import ProgressFacts
@@ -142,7 +143,7 @@ class _Sums:
         return value
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class CarriedStage:
     """The rows of a stage that a job carries, so that Spark runs a plan which it has made before.
 
@@ -159,7 +160,7 @@ LastRows: TypeAlias = Union["DataFrame", CarriedStage]
 """The rows of the last job of a run."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RunOptions:
     """The options of the stages and jobs of a run.
 
@@ -188,7 +189,7 @@ class RunOptions:
     hashes_without_seed: bool = False
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class StageRunner:
     """Builds stages as DataFrames of rows and runs their jobs, with the options of a run."""
 

@@ -19,9 +19,9 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from dstream.base.records import record
 from dstream.errors import SetupError
 
 __all__ = ["MAKER", "ClassArchive", "Java", "answer_of", "class_archive", "find_java", "has_java_options", "spark_home"]
@@ -31,7 +31,7 @@ _OLDEST = 17
 _NEEDED = f"Spark needs Java {_OLDEST} or newer"
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Java:
     """The Java that Spark will run on; the version is None where it cannot be read."""
 
@@ -141,7 +141,7 @@ _UNSAFE = re.compile(r"[^\w./+@~ -]")
 """Characters with a meaning of their own in an option of Java: a colon separates two archives."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class ClassArchive:
     """The location of the archive of a Java and a Spark, whether or not it exists.
 

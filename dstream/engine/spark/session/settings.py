@@ -11,11 +11,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from dstream.base.environment import TemporaryFolder
 from dstream.base.memory import DEFAULT_BROADCAST
+from dstream.base.records import record
 from dstream.base.threads import contextmanager, in_this_process
 from dstream.engine.compiler import ColumnMode
 from dstream.engine.spark.port.errors import innermost
@@ -56,7 +56,7 @@ _LONGEST_PARENT = 42
 """In bytes: the folder's own name adds 17, Spark 43 for a socket in it; Java on macOS allows 102."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Settings:
     """The requests of a context to Spark.
 

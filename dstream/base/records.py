@@ -1,0 +1,83 @@
+"""`record`: classes of values with fields, which are made in a third of the time of frozen dataclasses."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, TypeVar, cast, dataclass_transform, overload
+
+__all__ = ["record"]
+
+
+C = TypeVar("C", bound=type)
+
+
+@overload
+def record(cls: C, /) -> C: ...
+@overload
+def record(*, slots: bool = True, eq: bool = True) -> Callable[[C], C]: ...
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
+def record(cls: Any = None, /, *, slots: bool = True, eq: bool = True) -> Any:
+    """Make `cls` a value: its objects are equal, and have one hash, if their fields are equal.
+
+    Type checkers refuse to change one. `@dataclass(frozen=True)` refuses it at run time too, and compiles up to eight
+    methods for that, 0.4 ms for a class (CPython 3.11): with 200 classes half of the first plan of a process. Here
+    Python compiles `__init__` alone.
+
+    Args:
+        cls: the class, whose own methods stay.
+        slots: its objects have no other attributes than the fields.
+        eq: whether they are compared by their fields, and not by identity.
+    """
+    return _made(cls, slots, eq) if cls is not None else lambda cls: _made(cls, slots, eq)
+
+
+def _made(cls: Any, slots: bool, eq: bool) -> Any:
+    own = vars(cls)
+    has_eq, has_hash = "__eq__" in own, own.get("__hash__") is not None
+    has_repr, has_state = "__repr__" in own, "__getstate__" in own or "__setstate__" in own
+    made: Any = dataclasses.dataclass(slots=slots, eq=False, repr=False)(cls)
+    fields = dataclasses.fields(made)
+    if eq and not has_eq:
+        made.__eq__ = _equality([each.name for each in fields if each.compare])
+    if eq and not has_hash:
+        made.__hash__ = _hash([each.name for each in fields if (each.compare if each.hash is None else each.hash)])
+    if not has_repr:
+        made.__repr__ = _shown
+    if slots and not has_state:
+        # A list, as that of a frozen dataclass, which is shorter than the names with the values.
+        made.__getstate__, made.__setstate__ = _state, _set_state
+    return made
+
+
+def _values(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    if len(names) > 1:
+        return cast(Callable[[Any], tuple[Any, ...]], attrgetter(*names))
+    return lambda value: tuple(getattr(value, name) for name in names)
+
+
+def _equality(names: list[str]) -> Callable[[Any, Any], Any]:
+    values = _values(names)
+    return lambda self, other: values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
+
+
+def _hash(names: list[str]) -> Callable[[Any], int]:
+    values = _values(names)
+    return lambda self: hash(values(self))
+
+
+def _shown(self: Any) -> str:
+    fields = (each for each in dataclasses.fields(self) if each.repr)
+    return f"{type(self).__qualname__}({', '.join(f'{each.name}={getattr(self, each.name)!r}' for each in fields)})"
+
+
+def _state(self: Any) -> list[Any]:
+    return [getattr(self, each.name) for each in dataclasses.fields(self)]
+
+
+def _set_state(self: Any, state: list[Any]) -> None:
+    for each, value in zip(dataclasses.fields(self), state, strict=False):
+        object.__setattr__(self, each.name, value)
