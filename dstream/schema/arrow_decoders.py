@@ -28,6 +28,7 @@ from dstream.schema.decoders import (
 from dstream.schema.factories import maker_of_rows
 from dstream.schema.record_decoders import Parsed
 from dstream.schema.times import has_nanoseconds, in_microseconds, in_usual_layout, usual_type
+from dstream.schema.types import scalar_of
 from dstream.spi import ArrowRows
 from dstream.values.fields import field_names, has_plain_fields, is_typed_dict
 
@@ -349,8 +350,9 @@ def _decimals(column: Column, name: str) -> Any:
     texts = column(name)
     lengths = call_function("binary_length", [texts])
     points = call_function("find_substring", [texts], MatchSubstringOptions("."))
+    zero, one = (scalar_of(number, pa.int64()) for number in (0, 1))
     behind = call_function(
-        "if_else", [call_function("less", [points, 0]), 1, call_function("subtract", [lengths, points])]
+        "if_else", [call_function("less", [points, zero]), one, call_function("subtract", [lengths, points])]
     )
     scales = call_function("min_max", [behind]).as_py()
     # More digits than a decimal has give another number, and no error (pyarrow 26).

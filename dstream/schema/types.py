@@ -39,6 +39,7 @@ __all__ = [
     "array_of",
     "named_zone",
     "plain_offset",
+    "scalar_of",
     "zone_name",
 ]
 
@@ -178,6 +179,15 @@ def array_of(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array
         reason = "it has more than 64 bits" if is_of_int else str(error)
         raise ColumnTypeError(reason if kind is None else f"this is no {kind}: {reason}") from None
     return found
+
+
+def scalar_of(value: Any, kind: pa.DataType) -> Any:
+    """Return a value as a scalar of Arrow, for its functions: to make one of an object of Python, they load pandas.
+
+    Raises:
+        ColumnTypeError: it does not fit.
+    """
+    return array_of([value], kind)[0]
 
 
 _FEW = 100_000

@@ -88,7 +88,7 @@ def test_numbers_of_columns_are_those_of_pyarrow(kind, chunks):
         found = numbers_of_array(each)
 
         assert (found.dtype, found.tolist()) == (expected.dtype, expected.tolist())
-        assert found.flags.writeable == expected.flags.writeable
+        assert found.flags.writeable == expected.flags.writeable or not len(found)
 
 
 def test_a_buffer_may_end_in_a_part_of_a_number():
@@ -119,3 +119,35 @@ def test_a_small_program_loads_no_pandas(tmp_path):
     ran = subprocess.run([sys.executable, str(program)], env=environment, cwd=tmp_path, capture_output=True, text=True)
 
     assert (ran.stdout, ran.stderr) == ("2 ['sea', 'the'] False\n", "")
+
+
+_READS = """
+import json, re, sys
+import dstream as ds
+from collectors import counting, frequencies, grouping_by
+from sources import json_lines, text_files
+import pyarrow.compute
+folder = sys.argv[1]
+with ds.connect(storage="memory:") as ctx:
+    rows = ctx.read(json_lines(folder + "/rows"))
+    found = rows.filter(lambda row: row["ok"]).map(lambda row: row["text"].lower().removeprefix("a") + "!")
+    groups = found.collect(grouping_by(lambda text: text, counting()))
+    lines = ctx.read(text_files(folder + "/lines"))
+    words = lines.filter(lambda line: line.startswith("1") and len(line) > 2).map(lambda line: line.split(",")[0])
+    first = words.distinct().sorted(key=lambda word: word.upper()).limit(3).to_list()
+    print(len(groups), first, words.collect(frequencies())["100"], "pandas" in sys.modules)
+"""
+
+
+def test_columns_of_texts_load_no_pandas(tmp_path):
+    """Neither JSON lines with nulls, bools and floats, nor methods of strings, nor distinct and first items."""
+    row = '{{"text": "Ab{}", "ok": {}, "number": {}, "other": {}}}\n'
+    lines = (row.format(n % 90, "true" if n % 3 else "false", n / 4, "null" if n % 2 else n) for n in range(20_000))
+    (tmp_path / "rows").write_text("".join(lines))
+    (tmp_path / "lines").write_text("".join(f"{n % 200},b\n" for n in range(60_000)))
+    (tmp_path / "program.py").write_text(_READS)
+    environment = {"PYTHONPATH": str(types.__file__).removesuffix("dstream/schema/types.py"), "PATH": str(tmp_path)}
+    command = [sys.executable, str(tmp_path / "program.py"), str(tmp_path)]
+    ran = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+
+    assert (ran.stdout, ran.stderr) == ("60 ['1', '10', '100'] 300 False\n", "")

@@ -15,6 +15,7 @@ from dstream.connectors.files.text_columns import TextColumns, only_chunk
 from dstream.schema.arrow_decoders import are_parts_plain, names_read
 from dstream.schema.decoders import Decoder, ItemDecoder, OptionalDecoder, RecordDecoder, UnionDecoder
 from dstream.schema.record_decoders import Parsed, typed_form
+from dstream.schema.types import array_of, scalar_of
 
 __all__ = ["CsvColumns", "can_be_columns", "count_lines"]
 
@@ -183,8 +184,10 @@ def _bools(texts: Any) -> Any:
     import pyarrow as pa
     from pyarrow.compute import SetLookupOptions, call_function
 
-    places = call_function("index_in", [texts], SetLookupOptions(pa.array(_TRUTHS), skip_nulls=True))
-    return call_function("less", [places, pa.scalar(3, pa.int32())]) if places.null_count == texts.null_count else None
+    places = call_function("index_in", [texts], SetLookupOptions(array_of(_TRUTHS, pa.string()), skip_nulls=True))
+    if places.null_count != texts.null_count:
+        return None
+    return call_function("less", [places, scalar_of(3, pa.int64())])
 
 
 _TRUTHS = ("true", "True", "TRUE", "false", "False", "FALSE")

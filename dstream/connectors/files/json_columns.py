@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from dstream.connectors.files.text_columns import TextColumns, only_chunk
 from dstream.schema.arrow_decoders import are_parts_plain
 from dstream.schema.decoders import Decoder, ItemDecoder, RecordDecoder, ScalarDecoder, UnionDecoder, Whole
+from dstream.schema.types import scalar_of
 
 __all__ = ["JsonColumns", "can_be_columns"]
 
@@ -196,15 +197,16 @@ def _values(texts: Any, around: tuple[bytes, bytes], kind: type | None) -> Any:
         around: which bytes these are.
         kind: of the values; object for any that all have, None if nobody needs them.
     """
+    import pyarrow as pa
     from pyarrow.compute import call_function
 
     before, behind = around
     tokens = _within(texts, before, behind)
     if tokens is None:
         return None
-    is_null = call_function("equal", [tokens, "null"])
+    is_null = call_function("equal", [tokens, scalar_of("null", pa.string())])
     if call_function("any", [is_null]).as_py():
-        tokens = call_function("if_else", [is_null, None, tokens])
+        tokens = call_function("if_else", [is_null, pa.NA, tokens])
     return next((read for read in _read(tokens, kind) if read is not None), None)
 
 
@@ -271,10 +273,12 @@ def _cast(tokens: Any, type_name: str, pattern: str) -> Any:
 
 def _without_negative_zero(floats: Any) -> Any:
     """Return floats; None if one is -0.0, which is not that of the int `-0`."""
+    import pyarrow as pa
     from pyarrow.compute import call_function
 
     if floats is None:
         return None
-    is_zero = call_function("equal", [floats, 0.0])
-    inverse = call_function("divide", [1.0, call_function("if_else", [is_zero, floats, 1.0])])
-    return None if call_function("any", [call_function("less", [inverse, 0.0])]).as_py() else floats
+    zero, one = (scalar_of(number, pa.float64()) for number in (0.0, 1.0))
+    is_zero = call_function("equal", [floats, zero])
+    inverse = call_function("divide", [one, call_function("if_else", [is_zero, floats, one])])
+    return None if call_function("any", [call_function("less", [inverse, zero])]).as_py() else floats

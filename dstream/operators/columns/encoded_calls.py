@@ -97,7 +97,7 @@ def as_encoded(column: Column) -> Encoded:
             return Encoded(codes, list(map(_checked, different.view(np.float64).tolist())))
         case Strings():
             found = column.values.dictionary_encode()
-            return Encoded(found.indices.to_numpy().astype(np.int64), found.dictionary.to_pylist())
+            return Encoded(numbers_of_array(found.indices).astype(np.int64), found.dictionary.to_pylist())
     raise NotColumnar("values of other types than dates, numbers and strings")
 
 
@@ -161,7 +161,7 @@ def encoded_array(array: Any) -> Encoded:
         raise NotColumnar(f"Arrow raises {type(error).__name__}") from None
     except (ValueError, OverflowError):  # Whoever makes the items says which one it is.
         raise NotColumnar("a value that Python does not have") from None
-    return Encoded(found.indices.to_numpy().astype(np.int64), list(map(_checked, objects)))
+    return Encoded(numbers_of_array(found.indices).astype(np.int64), list(map(_checked, objects)))
 
 
 def _is_repeated(array: Any) -> bool:
@@ -182,7 +182,7 @@ def _objects(array: Any) -> list[Any]:
         found: list[Any] = array.to_pylist()
         return found
     is_date = pa.types.is_date32(kind)
-    values = array.view(pa.int32() if is_date else pa.int64()).to_numpy()
+    values = numbers_of_array(array.view(pa.int32() if is_date else pa.int64()))
     found = values.astype("M8[D]").tolist() if is_date else values.view(f"M8[{kind.unit}]").tolist()
     # What Python does not have is an int.
     if not set(map(type, found)) <= {datetime.date if is_date else datetime.datetime}:

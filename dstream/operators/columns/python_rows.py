@@ -38,7 +38,7 @@ from dstream.operators.columns.capabilities import is_part
 from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.encoded_calls import encoded_results
 from dstream.operators.columns.entries import check_identities
-from dstream.operators.columns.strings import StringLists, Strings
+from dstream.operators.columns.strings import StringLists, Strings, numbers_of_array
 from dstream.operators.columns.values import (
     Bools,
     Column,
@@ -249,7 +249,7 @@ def _coded_strings(column: Strings) -> tuple[list[Any], NDArray[np.intp]] | None
     encoded = array.dictionary_encode()
     if len(encoded.dictionary) > len(array) // _REPEATED:
         return None
-    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+    return encoded.dictionary.to_pylist(), numbers_of_array(encoded.indices)
 
 
 def _is_repeated(column: Strings) -> bool:

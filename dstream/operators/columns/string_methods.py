@@ -22,8 +22,18 @@ from dstream.operators.columns.string_runs import (
     has_other_blanks,
     words_of,
 )
-from dstream.operators.columns.strings import StringLists, Strings, array_of, array_of_ints, offsets_and_bytes
+from dstream.operators.columns.strings import (
+    StringLists,
+    Strings,
+    array_of,
+    array_of_ints,
+    numbers_of_array,
+    offsets_and_bytes,
+    strings_of,
+)
 from dstream.operators.columns.values import Bools, Column, ConstantColumn, Ints, NotColumnar, size_of_column
+from dstream.schema.types import array_of as array_of_values
+from dstream.schema.types import scalar_of
 
 __all__ = [
     "METHODS",
@@ -145,10 +155,10 @@ _SIGMA = 0x3A3
 
 def _by_python(texts: Strings, method: Callable[..., str], *arguments: Any) -> Strings:
     """Return what a method returns for each text."""
-    array = pa.array([method(each, *arguments) for each in texts.tolist()], pa.string())
-    if not isinstance(array, pa.StringArray):  # It is cut into several where it is large.
+    found = strings_of([method(each, *arguments) for each in texts.tolist()])
+    if found is None:
         raise NotColumnar("texts of many bytes")
-    return Strings(array, is_ascii=False)
+    return found
 
 
 def _titled(texts: Strings) -> Strings:
@@ -185,19 +195,19 @@ def _consists_of(method: Callable[[str], bool]) -> Callable[[Strings], Bools]:
 def _counted(texts: Strings, part: Any) -> Ints:
     if not _encoded(part):
         raise NotColumnar("an empty part")
-    return _ints(pc.count_substring(texts.values, part))
+    return _ints(numbers_of_array(pc.count_substring(texts.values, part)))
 
 
 def _found_at(texts: Strings, part: Any) -> Ints:
     if not _encoded(part):
         raise NotColumnar("an empty part")
     if texts.is_ascii:
-        return _ints(pc.find_substring(texts.values, part))
-    return _ints(pa.array([each.find(part) for each in texts.tolist()], pa.int64()))
+        return _ints(numbers_of_array(pc.find_substring(texts.values, part)))
+    return _ints([each.find(part) for each in texts.tolist()])
 
 
-def _ints(array: Any) -> Ints:
-    values = array.to_numpy().astype(np.int64)
+def _ints(numbers: Any) -> Ints:
+    values = np.asarray(numbers, np.int64)
     return Ints(values, int(values.min(initial=0)), int(values.max(initial=0)))
 
 
@@ -290,10 +300,10 @@ def joined_texts(columns: Given) -> Column:
             parts.append(each.values)
         elif isinstance(each, ConstantColumn):
             is_ascii = _encoded(each.value).isascii() and is_ascii
-            parts.append(pa.scalar(each.value, pa.string()))
+            parts.append(scalar_of(each.value, pa.string()))
         else:
             raise NotColumnar("a text beside something else")
-    return Strings(pc.binary_join_element_wise(*parts, pa.scalar("", pa.string())), is_ascii=is_ascii)
+    return Strings(pc.binary_join_element_wise(*parts, scalar_of("", pa.string())), is_ascii=is_ascii)
 
 
 def _size(column: Column) -> int:
@@ -314,7 +324,7 @@ def _split(texts: Strings, separator: Any = None) -> StringLists:
     if not _encoded(separator):
         raise NotColumnar("an empty separator")
     found = pc.split_pattern(texts.values, separator)
-    ends = found.offsets.to_numpy()[1:]
+    ends = numbers_of_array(found.offsets)[1:]
     return StringLists(Strings(found.flatten(), is_ascii=texts.is_ascii), lambda: ends, len(texts))
 
 
@@ -343,7 +353,7 @@ def _begins(match: Callable[..., Any]) -> Callable[[Strings, Any], Bools]:
 
 
 def _bools(array: Any) -> Bools:
-    return Bools(array.to_numpy(zero_copy_only=False))
+    return Bools(numbers_of_array(array))
 
 
 def contained_in_texts(pattern: Column, texts: Strings) -> Bools:
@@ -369,7 +379,7 @@ def texts_among(texts: Strings, among: Column) -> Bools:
     wanted = [each for each in values if isinstance(each, str)]
     for each in wanted:
         _encoded(each)
-    return _bools(pc.is_in(texts.values, pa.array(wanted, pa.string())))
+    return _bools(pc.is_in(texts.values, array_of_values(wanted, pa.string())))
 
 
 def compared_texts(operator: str, left: Column, right: Column) -> Bools:
@@ -386,7 +396,7 @@ def _operand(column: Column) -> Any:
         return column.values
     value = _constant(column)
     _encoded(value)
-    return pa.scalar(value, pa.string())
+    return scalar_of(value, pa.string())
 
 
 _COMPARISONS: dict[str, Callable[..., Any]] = {
@@ -404,7 +414,7 @@ def length_of_texts(texts: Strings) -> Ints:
     if texts.is_ascii:
         lengths = np.diff(offsets_and_bytes(texts.values)[0]).astype(np.int64)
     else:
-        lengths = pc.utf8_length(texts.values).to_numpy().astype(np.int64)
+        lengths = numbers_of_array(pc.utf8_length(texts.values)).astype(np.int64)
     return Ints(lengths, 0, int(lengths.max(initial=0)))
 
 
@@ -426,7 +436,7 @@ def _spread(column: Column) -> Strings:
         return column
     value = _constant(column)
     is_ascii = _encoded(value).isascii()
-    return Strings(pa.repeat(pa.scalar(value, pa.string()), size_of_column(column)), is_ascii=is_ascii)
+    return Strings(pa.repeat(scalar_of(value, pa.string()), size_of_column(column)), is_ascii=is_ascii)
 
 
 METHODS: dict[str, Callable[..., Column]] = {

@@ -21,6 +21,7 @@ __all__ = [
     "lists_that_have",
     "numbers_of_array",
     "offsets_and_bytes",
+    "strings_of",
 ]
 
 
@@ -181,6 +182,23 @@ def lists_that_have(members: Strings, lists: Sequence[Sequence[str]]) -> StringL
     return _lists_that_end(members, np.cumsum(np.fromiter(map(len, lists), np.int64, len(lists))), len(lists))
 
 
+def strings_of(texts: Sequence[str]) -> Strings | None:
+    """Return exact texts as a column; None if one has a surrogate, or they have more bytes than Arrow takes."""
+    together = "\n".join(texts)
+    try:
+        joined = f"{together}\n".encode()
+    except UnicodeEncodeError:
+        return None
+    if len(joined) > MOST_BYTES:
+        return None
+    if together.count("\n") == len(texts) - 1:
+        return Strings(None, is_ascii=together.isascii(), joined=joined)
+    # Not by `pyarrow.array`, which loads pandas (26).
+    encoded = [text.encode() for text in texts]
+    offsets = np.cumsum([0, *map(len, encoded)])
+    return Strings(array_of(offsets, b"".join(encoded)), is_ascii=together.isascii())
+
+
 def array_of(offsets: NDArray[Any], data: Any) -> Any:
     """Return texts as an Arrow array, given where each begins in the data, and at the end where the last one ends."""
     import pyarrow as pa
@@ -235,21 +253,37 @@ def numbers_of_array(array: Any) -> NDArray[Any]:
     """Return the values of an array of numbers or bools without nulls, of numbers without a copy."""
     import pyarrow as pa
 
-    is_chunked = isinstance(array, pa.ChunkedArray)
     # `to_numpy` loads pandas (pyarrow 26), which takes a small program 0.3 to 0.5 s: more than all that it does.
-    if len(array) and not pa.types.is_boolean(array.type) and (not is_chunked or array.num_chunks == 1):
-        chunk = array.chunk(0) if is_chunked else array
-        kind = np.dtype(_NAMES.get(str(array.type), str(array.type)))
-        # The buffer may be longer, also by a part of a number.
-        values = np.frombuffer(chunk.buffers()[1], kind, len(chunk), chunk.offset * kind.itemsize)
-        values.setflags(write=False)  # The buffer is that of the array.
-        return values
-    # `Array.to_numpy` refuses to copy bools by default; that of a `ChunkedArray` copies (pyarrow 26).
-    found: NDArray[Any] = array.to_numpy() if is_chunked else array.to_numpy(zero_copy_only=False)
-    return found
+    read = _bools_of_chunk if pa.types.is_boolean(array.type) else _numbers_of_chunk
+    if not isinstance(array, pa.ChunkedArray):
+        return read(array)
+    chunks = [read(chunk) for chunk in array.chunks if len(chunk)]
+    return np.concatenate(chunks) if len(chunks) > 1 else chunks[0] if chunks else np.empty(0, _type_in_numpy(array))
 
 
-_NAMES = {"float": "float32"}
+def _numbers_of_chunk(chunk: Any) -> NDArray[Any]:
+    kind = _type_in_numpy(chunk)
+    if not len(chunk):
+        return np.empty(0, kind)
+    # The buffer may be longer, also by a part of a number.
+    values = np.frombuffer(chunk.buffers()[1], kind, len(chunk), chunk.offset * kind.itemsize)
+    values.setflags(write=False)  # The buffer is that of the array.
+    return values
+
+
+def _bools_of_chunk(chunk: Any) -> NDArray[np.bool_]:
+    if not len(chunk):
+        return np.empty(0, np.bool_)
+    end = chunk.offset + len(chunk)
+    bits = np.unpackbits(np.frombuffer(chunk.buffers()[1], np.uint8), count=end, bitorder="little")
+    return bits[chunk.offset :].view(np.bool_)
+
+
+def _type_in_numpy(array: Any) -> np.dtype[Any]:
+    return np.dtype(_NAMES.get(str(array.type), str(array.type)))
+
+
+_NAMES = {"float": "float32", "bool": "bool_"}
 """The types of Arrow whose names in NumPy are others."""
 
 

@@ -14,7 +14,7 @@ from dstream.failures.attribution import each
 from dstream.operators.columns.chain_evaluation import compare_results
 from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.ranks import ranks_of_column, ranks_of_items
-from dstream.operators.columns.strings import Strings
+from dstream.operators.columns.strings import Strings, array_of_ints, numbers_of_array
 from dstream.operators.columns.values import (
     Column,
     NotColumnar,
@@ -26,6 +26,7 @@ from dstream.operators.columns.values import (
 from dstream.operators.rows.blocks import Block, given
 from dstream.operators.rows.spill import taken_first
 from dstream.plan.steps import KeyInColumns
+from dstream.schema.types import ColumnTypeError, scalar_of
 from dstream.spi import Collector, InColumns
 
 __all__ = ["first_of_blocks", "top_of_blocks"]
@@ -130,7 +131,7 @@ def _first_texts(texts: Any, count: int, reverse: bool, before: Sequence[Any]) -
     places: NDArray[np.intp] = np.arange(len(texts))
     if before:
         places = _rows_where(comes_before, texts, _text_of_arrow(before[0]))
-        texts = texts.take(places)
+        texts = texts.take(array_of_ints(places))
     if len(texts) <= count:
         return places
     # `select_k_unstable` keeps no order among equal strings, so only the last of its keys is used.
@@ -147,8 +148,8 @@ def _text_of_arrow(key: Any) -> Any:
     if type(key) is not str:
         raise NotColumnar("keys of several types")
     try:
-        return pa.scalar(key, pa.string())
-    except UnicodeEncodeError as error:
+        return scalar_of(key, pa.string())
+    except ColumnTypeError as error:
         raise NotColumnar("a text with a surrogate") from error
 
 
@@ -156,7 +157,7 @@ def _rows_where(relation: str, texts: Any, other: Any) -> NDArray[np.intp]:
     from pyarrow.compute import call_function
 
     found: Any = call_function(relation, [texts, other])
-    return np.flatnonzero(found.to_numpy(zero_copy_only=False))
+    return np.flatnonzero(numbers_of_array(found))
 
 
 def first_of_blocks(collector: Collector[Any, Any, Any], known: InColumns, blocks: Iterator[Block]) -> Iterator[Any]:

@@ -6,15 +6,15 @@ A column of ints knows between which two values its own lie, so that arithmetic 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dstream.base.records import record
 from dstream.operators.columns.encoded import Encoded
-from dstream.operators.columns.strings import MOST_BYTES, StringLists, Strings
+from dstream.operators.columns.strings import MOST_BYTES, StringLists, Strings, strings_of
 from dstream.operators.rows.blocks import Block, LazyRows
 from dstream.values.bad_records import EncodedLines
 
@@ -69,7 +69,7 @@ class TooFewRows(NotColumnar):
 
 
 # No `__eq__` here and below: arrays are compared member by member, which has no truth.
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Ints:
     """Exact ints of 64 bits.
 
@@ -83,21 +83,21 @@ class Ints:
     greatest: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Floats:
     """Exact floats."""
 
     values: NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Bools:
     """`True` and `False`."""
 
     values: NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class ConstantColumn:
     """One value of any type in all rows."""
 
@@ -105,7 +105,7 @@ class ConstantColumn:
     size: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Objects:
     """Any values, which pass as they are.
 
@@ -117,7 +117,7 @@ class Objects:
     is_plain: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Tuples:
     """Exact tuples of one length, a column for each place.
 
@@ -192,15 +192,10 @@ def column_at_hand(block: Block) -> Column:
 
 
 def _of_texts(items: Sequence[Any]) -> Strings:
-    import pyarrow as pa
-
-    try:
-        array = pa.array(items, pa.string())
-    except (UnicodeEncodeError, pa.ArrowException):
-        raise NotColumnar("a surrogate, or more bytes than Arrow takes") from None
-    if not isinstance(array, pa.StringArray):  # It is cut into several where it is large.
-        raise NotColumnar("texts of many bytes")
-    return Strings(array, is_ascii="".join(items).isascii())
+    found = strings_of(items)
+    if found is None:
+        raise NotColumnar("a surrogate, or more bytes than Arrow takes")
+    return found
 
 
 def _of_ints(items: Sequence[Any]) -> Column:
@@ -250,8 +245,9 @@ def items_of(column: Column) -> list[Any]:
 
 def windows_of(column: Tuples) -> Iterator[tuple[Any, ...]]:
     """Give the tuples of a column that has a `whole`: its values are made once for all of them."""
-    assert column.whole is not None, "they are windows"
     from more_itertools import sliding_window  # here: few programs gather windows
+
+    assert column.whole is not None, "they are windows"
 
     return sliding_window(items_of(column.whole), len(column.members))
 
