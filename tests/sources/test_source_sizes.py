@@ -70,7 +70,7 @@ def test_input_size_of_an_iterator_reads_nothing():
     assert next(items) == "a"
 
 
-@pytest.mark.parametrize("maker", ["text_files", "csv_rows", "json_lines", "avro_records", "files"])
+@pytest.mark.parametrize("maker", ["csv_rows", "json_lines", "avro_records", "files"])
 def test_input_size_of_files_is_their_bytes(tmp_path, maker):
     """All that is read of a folder, whatever the format; the items are not known, and nothing is opened."""
     for name, size in {"a": 5, "b": 7, "_hidden": 100}.items():
@@ -78,6 +78,18 @@ def test_input_size_of_files_is_their_bytes(tmp_path, maker):
 
     assert input_size(getattr(sources, maker)(str(tmp_path))) == InputSize(stored_bytes=12, is_near=True)
     assert input_size(getattr(sources, maker)(f"file://{tmp_path}/a")).stored_bytes == 5
+
+
+def test_input_size_of_lines_is_about_what_their_first_ones_say(tmp_path):
+    """By the first 16 KB of each file; without a newline there, or compressed, a line has 64 bytes."""
+    (tmp_path / "a").write_text("1234567\n" * 3_000 + "1" * 8_000 + "\n")
+    (tmp_path / "b").write_bytes(bytes(6_400))
+    (tmp_path / "c.gz").write_bytes(b"\n" * 640)
+    (tmp_path / "empty").touch()
+
+    assert input_size(sources.text_files(str(tmp_path))) == InputSize(
+        4_000 + 100 + 10, stored_bytes=39_041, is_near=True
+    )
 
 
 def _parquet(path, rows):

@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from dstream.connectors.base import MAX_RECORD, Start
@@ -94,6 +95,24 @@ class TextReader:
     def blocks(self, part: Part) -> Iterator[Sequence[str]]:
         """Give the lines of one block of a file after another, up to one that is not in the encoding, or too long."""
         return encoded_blocks(part, self.encoding, self.max_record)
+
+    def row_count(self, file: File) -> int:
+        """Return about how many lines a file has, by its first ones."""
+        head = b"" if is_compressed(file) else _first_bytes(file)
+        lines = head.count(b"\n")
+        return round((file.size or 0) / (len(head) / lines if lines else _USUAL_LINE))
+
+
+def _first_bytes(file: File) -> bytes:
+    try:
+        with Path(file.path).open("rb") as opened:
+            return opened.read(_SAMPLE)
+    except OSError:  # The run says so, with the file.
+        return b""
+
+
+_SAMPLE, _USUAL_LINE = 1 << 14, 64
+"""Bytes of a file that are looked at, and those of a line where none is seen."""
 
 
 @dataclass(frozen=True, slots=True)

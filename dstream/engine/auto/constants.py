@@ -8,9 +8,11 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import NamedTuple
+
+from dstream.base.records import record
 
 __all__ = ["COSTS", "MACHINE", "Costs", "FormatCost", "StepCost", "machine_scale"]
 
@@ -49,7 +51,7 @@ class StepCost(NamedTuple):
     jobs: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Costs:
     """Seconds, on the machine where they were measured.
 

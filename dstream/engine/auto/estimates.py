@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal
 
+from dstream.base.records import record
 from dstream.engine.auto.constants import COSTS, Costs, StepCost
 from dstream.engine.auto.flows import Flow, flow_of_source, flows_together
 from dstream.engine.auto.measured import Calls, MeasuredCosts, calls_of
@@ -29,7 +30,7 @@ from dstream.engine.physical.vertices import (
     Splits,
     Vertex,
 )
-from dstream.engine.tasks.sinks import Accumulate, Act, WriteColumns, WriteEach
+from dstream.engine.tasks.sinks import Accumulate, Act, WriteColumns, WriteEach, WriteGroups
 from dstream.operators.columns.capabilities import left_to_python
 from dstream.plan.operations.elementwise import CallResults, Chain, Gather, UsingBatches
 from dstream.plan.operations.ends import Collect, Write
@@ -43,7 +44,7 @@ from dstream.spi import Collector
 __all__ = ["Machine", "MeasuredCosts", "PlanEstimate", "estimated"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Machine:
     """The machine that a plan may run on.
 
@@ -64,7 +65,7 @@ class Machine:
         return 0.0 if self.spark == "running" else math.inf
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PlanEstimate:
     """The expected cost of a plan.
 
@@ -85,15 +86,16 @@ class PlanEstimate:
     is_measured: bool = True
 
 
-def estimated(graph: Graph, machine: Machine, costs: MeasuredCosts) -> PlanEstimate:
+def estimated(graph: Graph, machine: Machine, costs: MeasuredCosts, *, in_columns: bool = True) -> PlanEstimate:
     """Return the expected cost of a plan. It asks sources for their sizes, and runs nothing.
 
     Args:
         graph: the compiled plan.
         machine: where it may run.
         costs: the costs of functions that earlier runs have shown.
+        in_columns: functions are read, so that sources may give columns.
     """
-    return _Estimate(machine.cores, COSTS.scaled(machine.scale), costs).of_graph(graph)
+    return _Estimate(machine.cores, COSTS.scaled(machine.scale), costs, in_columns).of_graph(graph)
 
 
 _ASSUMED = 1_000.0
@@ -112,8 +114,9 @@ class _Estimate:
         stages: how many stages they have besides the first of each.
     """
 
-    def __init__(self, cores: int, costs: Costs, measured: MeasuredCosts) -> None:
+    def __init__(self, cores: int, costs: Costs, measured: MeasuredCosts, in_columns: bool) -> None:
         self._cores = max(1, cores)
+        self._in_columns = in_columns
         self._costs = costs
         self._measured = measured
         self._decided: list[Flow] = []
@@ -152,7 +155,7 @@ class _Estimate:
     def _of_sink(self, flow: Flow, vertex: Vertex) -> Flow:
         """Add what the last tasks do with their items, by the kind of their sink."""
         sink: Any = vertex.output
-        if isinstance(sink, Accumulate):
+        if isinstance(sink, Accumulate | WriteGroups):
             self._reduce(flow, sink.collector, vertex.decided)
             is_keyed = sink.collector.keyed is not None
             flow.finish(_keys(flow.items) if is_keyed else min(flow.items, 1.0), _ASSUMED)
@@ -222,7 +225,7 @@ class _Estimate:
         return self._splits[id(splits)]
 
     def _of_source(self, source: SourceSplits) -> Flow:
-        flow = flow_of_source(source.node, self._costs, self._cores)
+        flow = flow_of_source(source.node, self._costs, self._cores, self._in_columns)
         self.read += flow.items if flow.items < math.inf else 0.0
         return flow
 
@@ -320,7 +323,8 @@ class _Estimate:
             flow.spend(self._costs.text_key if flow.is_text and collector.keyed is not None else cost.columnar)
             return
         flow.leave_columns()
-        flow.spend(cost.item)
+        # Each text is hashed anew, and many of them are seldom equal.
+        flow.spend(cost.item + (self._costs.text_key if flow.is_text and collector.keyed is not None else 0.0))
         if any(each is not None and (each.unread is not None or each.obstacle) for each in decided):
             flow.spend(self._costs.called)
 

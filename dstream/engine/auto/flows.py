@@ -128,13 +128,13 @@ def no_flow() -> Flow:
     return Flow()
 
 
-def flow_of_source(read: Read, costs: Costs, cores: int) -> Flow:
-    """Return the items of a source."""
+def flow_of_source(read: Read, costs: Costs, cores: int, in_columns: bool) -> Flow:
+    """Return the items of a source, which gives no columns unless they are wanted."""
     size, source = input_size(read.source), read.source
     if size.stored_bytes is not None:
-        return _of_stored(read, size, size.stored_bytes, costs, cores)
+        return _of_stored(read, size, size.stored_bytes, costs, cores, in_columns)
     if size.is_held:
-        return _of_held(read, size, costs, cores)
+        return _of_held(read, size, costs, cores, in_columns)
     items = math.inf if size.items is None else float(size.items)
     flow = Flow(
         items, pickled=costs.pickled_object, is_sure=items < math.inf, tasks=_tasks(items, _ITEMS_OF_TASK, cores)
@@ -144,7 +144,7 @@ def flow_of_source(read: Read, costs: Costs, cores: int) -> Flow:
     return flow
 
 
-def _of_held(read: Read, size: InputSize, costs: Costs, cores: int) -> Flow:
+def _of_held(read: Read, size: InputSize, costs: Costs, cores: int, in_columns: bool) -> Flow:
     source = read.source
     items = math.inf if size.items is None else _as_float(size.items)
     first = _first(source)
@@ -152,7 +152,8 @@ def _of_held(read: Read, size: InputSize, costs: Costs, cores: int) -> Flow:
     is_scalar = is_free or isinstance(first, _SCALARS)
     flow = Flow(items, is_sure=items < math.inf, tasks=_tasks(items, _ITEMS_OF_TASK, cores))
     flow.pickled = costs.pickled_scalar if is_scalar else costs.pickled_object
-    flow.is_columnar = bool(getattr(source, "has_columns", False)) or is_free or isinstance(first, int | float)
+    has_columns = bool(getattr(source, "has_columns", False)) or is_free or isinstance(first, int | float)
+    flow.is_columnar = in_columns and has_columns
     flow.made = costs.item if is_scalar else costs.pickled_object
     # What is not a range is pickled, here as on Spark, where it travels besides.
     if not is_free:
@@ -162,7 +163,7 @@ def _of_held(read: Read, size: InputSize, costs: Costs, cores: int) -> Flow:
     return flow
 
 
-def _of_stored(read: Read, size: InputSize, stored: int, costs: Costs, cores: int) -> Flow:
+def _of_stored(read: Read, size: InputSize, stored: int, costs: Costs, cores: int, in_columns: bool) -> Flow:
     source = read.source
     cost = _format(source, costs)
     known = size.items
@@ -171,7 +172,7 @@ def _of_stored(read: Read, size: InputSize, stored: int, costs: Costs, cores: in
     flow = Flow(items, pickled=cost.pickled, made=cost.item, tasks=_tasks(stored, _BYTES_OF_TASK, cores))
     flow.is_text = bool(getattr(source, "gives_texts", False))
     flow.text_bytes = cost.item_bytes if flow.is_text else 0.0
-    flow.is_columnar = flow.is_text or bool(getattr(source, "has_columns", False))
+    flow.is_columnar = in_columns and (flow.is_text or bool(getattr(source, "has_columns", False)))
     if flow.is_columnar:
         flow.spend(cost.column_byte * bytes_of_item)
         flow.made += (cost.byte - cost.column_byte) * bytes_of_item

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from dstream.base.memory import DEFAULT_BROADCAST
+from dstream.base.records import record
 from dstream.engine.auto.estimates import Machine, MeasuredCosts, PlanEstimate, estimated
 from dstream.engine.compiler import ClusterFacts, ColumnMode, compiled
 from dstream.engine.compiler.inputs import parts_of
@@ -35,7 +36,7 @@ from dstream.spi.source import asking_sizes_once, input_size
 __all__ = ["FRAMES", "MOST_ITEMS", "AutoSettings", "Placement", "held_items", "placed"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AutoSettings:
     """The settings of a context that bear on the place of its plans.
 
@@ -50,7 +51,7 @@ class AutoSettings:
     columns: ColumnMode = "auto"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Placement:
     """The engine on which a plan begins.
 
@@ -107,11 +108,12 @@ def placed(
     elif not shows_partitions and _surely_ends_here(estimate, known):
         # What surely ends before Spark could help need not move, and one task shuffles nothing.
         facts = _facts(end, 1, settings)
-    if estimate.seconds_here < _LOADING and facts.columns == "auto" and "pyarrow.compute" not in sys.modules:
-        called = replace(facts, columns="off")
-        # Calls give the same, and need none of the packages of columns, which take longer to load than the calls.
-        if _estimate(plan, called, known, costs).seconds_here < _LOADING:
-            facts = called
+    loading = _loading_seconds(known) if facts.columns == "auto" else 0.0
+    if loading > 0 and estimate.seconds_here < _LONGEST_LOADING:
+        # Calls give the same, and need none of the packages of columns.
+        called = _estimate(plan, facts, known, costs, in_columns=False)
+        if called.seconds_here < estimate.seconds_here + loading:
+            facts = replace(facts, columns="off")
     chosen = _sooner(estimate, known, settings.local_limit)
     if chosen.engine != "inprocess" or facts.columns == settings.columns:
         return replace(chosen, facts=facts)
@@ -233,11 +235,14 @@ def _are_immutable(items: Any) -> bool:
     return kinds <= _IMMUTABLE
 
 
-def _estimate(plan: End | Several, facts: ClusterFacts, machine: Machine, costs: MeasuredCosts) -> PlanEstimate:
+def _estimate(
+    plan: End | Several, facts: ClusterFacts, machine: Machine, costs: MeasuredCosts, *, in_columns: bool | None = None
+) -> PlanEstimate:
+    in_columns = facts.reads_functions if in_columns is None else in_columns
     ends: Iterator[End | Several] = (
         (each.end for each in parts_of(plan)) if isinstance(plan, Several) else iter((plan,))
     )
-    found = [estimated(compiled(end, facts)[0], machine, costs) for end in ends]
+    found = [estimated(compiled(end, facts)[0], machine, costs, in_columns=in_columns) for end in ends]
     most = max(found, key=lambda each: each.seconds_here)
     return replace(
         most,
@@ -267,8 +272,15 @@ def _seconds(seconds: float) -> str:
     return f"{float(f'{seconds:.2g}'):g} s" if seconds >= 0.0995 else f"{float(f'{seconds * 1000:.2g}'):g} ms"
 
 
-_LOADING = 0.3
-"""Seconds that the packages of columns take to load for the first time in a process."""
+def _loading_seconds(machine: Machine) -> float:
+    """Return how long the packages of columns take to load that this process has not loaded yet."""
+    return machine.scale * sum(seconds for name, seconds in _LOADING.items() if name not in sys.modules)
+
+
+_LOADING = {"numpy": 0.1, "pyarrow": 0.04, "pyarrow.compute": 0.07}
+"""Seconds of CPU of the first import of each package in a process; with the last one, those of our own modules."""
+_LONGEST_LOADING = 0.3
+"""Seconds: a plan that takes longer in columns loads them."""
 
 _SHORT = 1.0
 """Seconds up to which a plan may run in one task: a longer one may move, should its estimate be wrong."""
