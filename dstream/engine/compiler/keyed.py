@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, chain
 
+from dstream.base.records import record
 from dstream.engine.compiler.evaluation import called, collector_read
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, OfOne, Wide, across, called_by, compile_node
 from dstream.engine.physical import vertices
@@ -74,10 +75,11 @@ def _(node: Distinct, inputs: Sequence[Items], compiling: Compiling) -> Items:
     wide = functools.partial(OneOfEachKey, node, compiling.facts, is_ordered, decided)
     in_columns = node.key is None and compiling.facts.reads_functions
     narrow = functools.partial(distinct_in_task, node.step) if in_columns else None
-    return across(node, inputs[0], compiling, wide, narrow, decided)
+    gives = only_if("all items are numbers of one type, or strings") if in_columns else None
+    return across(node, inputs[0], compiling, wide, narrow, decided, gives)
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class OneOfEachKey(Wide):
     """One item of each key: of an ordered stream the first one, which goes back to its place."""
 
@@ -158,7 +160,7 @@ def _(node: PartitionBy, inputs: Sequence[Items], compiling: Compiling) -> Items
     return (compiling.decide(Routed(inputs[0], node, decided)),)
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Routed(OfOne):
     """Sends each item to the partition of its key, from however many partitions."""
 
@@ -169,7 +171,7 @@ class Routed(OfOne):
         return Done(_to_partitions(self.node, inputs[0], self.decided))
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class ToPartitions(Wide):
     """Sends each item to the partition of its key."""
 
@@ -194,7 +196,7 @@ def _(node: Aggregate, inputs: Sequence[Items], compiling: Compiling) -> Items:
     node, decided = _read(node, compiling)
     items = _partials(node, decided, inputs, compiling, items_may_travel=True)
     wide = ByKey(node, compiling.facts) if node.is_keyed else AllTogether(node)
-    return across(node, items, compiling, lambda: wide)
+    return across(node, items, compiling, lambda: wide, gives=_given_by_groups(node))
 
 
 def partials(node: Aggregate, inputs: Sequence[Items], compiling: Compiling) -> Items:
@@ -240,7 +242,7 @@ def _read(node: Aggregate, compiling: Compiling) -> tuple[Aggregate, Sequence[Se
     return replace(node, reductions=tuple(each for each, _ in found)), [decided for _, decided in found]
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class ByKey(Wide):
     """The containers of a key meet in one task, which combines and finishes them."""
 
@@ -278,7 +280,7 @@ _HOT_KEY = "all items of a hot key come to one task, which holds them in memory"
 _ACCUMULATES = "accumulates the items of each key, in order, and finishes"
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class AllTogether(Wide):
     """The containers of all partitions, or all items if they cannot be combined, come to one task."""
 
@@ -305,7 +307,7 @@ def _(node: Stateful, inputs: Sequence[Items], compiling: Compiling) -> Items:
     return across(node, inputs[0], compiling, lambda: wide, decided=decided)
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class OneAfterAnother(Wide):
     """One task lets all items pass."""
 
@@ -320,7 +322,7 @@ class OneAfterAnother(Wide):
         return Done(piped((all_items,), self.node, operation(self.node), note, decided))
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class StateOfEachKey(Wide):
     """Items pass the state of their key where the key is, in order; results of an ordered stream go back to a place."""
 
@@ -355,7 +357,7 @@ def _(node: Spread, inputs: Sequence[Items], compiling: Compiling) -> Items:
     return (compiling.decide(Spreading(inputs[0], node, count, compiling.is_ordered(node.upstream))),)
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Spreading(OfOne):
     """Neighbouring items go to one partition, as many to each; how many there are is known once they are computed.
 

@@ -207,7 +207,7 @@ class PlanRun(ABC, Generic[R]):
         if is_ordered:
             finished.sort(key=itemgetter(0))
         with naming(step):
-            return collector.keyed.assemble((key, value) for _, key, value in finished)
+            return collector.keyed.assemble(map(itemgetter(1, 2), finished))
 
     def _table(self, rows: R, step: Step) -> pa.Table:
         """Return columns as an Arrow table."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, count, groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from dstream.base.records import record
 from dstream.engine.tasks.readers import first_of_keys, in_place_order
 from dstream.engine.tasks.routing import RouteFirstOnes
 from dstream.engine.tasks.rows import ITEMS, Row
@@ -47,7 +47,7 @@ _MOST_ROWS = 2**20
 """The number of rows of a task of which the first ones are found at once."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RouteFirsts:
     """Send the first ones of equal items to their target, as `FirstRows` where they are columns of numbers or strings.
 
@@ -146,11 +146,17 @@ def _stacked(columns: list[Any]) -> Block:
 
 def distinct_in_task(step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
     """Give the first ones of equal items, in order; those in columns are looked at together, more of them each time."""
+    if type(items) is ColumnItems:
+        return ColumnItems(_named(step, _distinct_blocks(items.blocks(), task)))
+    return _named(step, distinct_items(items, None, task.bound))
+
+
+def _named(step: Step, given: Iterator[Any]) -> Iterator[Any]:
     with naming(step):
-        yield from _distinct_blocks(items.blocks() if type(items) is ColumnItems else iter((items,)), task)
+        yield from given
 
 
-def _distinct_blocks(blocks: Iterator[Block], task: Task) -> Iterator[Any]:
+def _distinct_blocks(blocks: Iterator[Block], task: Task) -> Iterator[Block]:
     known: Column | None = None
     sizes: list[int] = []
     for some in _growing(blocks, sizes):
@@ -159,15 +165,15 @@ def _distinct_blocks(blocks: Iterator[Block], task: Task) -> Iterator[Any]:
             rest = chain.from_iterable(map(given, chain(some, blocks))) if isinstance(some, list) else some
             items = rest if known is None else chain(given(known), rest)
             # What is known are the first items, of which no two are equal.
-            yield from islice(distinct_items(items, None, task.bound), sum(sizes), None)
+            yield islice(distinct_items(items, None, task.bound), sum(sizes), None)
             return
         known, new = found
         sizes.append(_weight(new)[0])
-        yield from given(new)
+        yield new
 
 
 def _growing(blocks: Iterator[Block], sizes: Sequence[int]) -> Iterator[list[Column] | Iterator[Any]]:
-    """Give columns of at least as many rows as the sum of the sizes together; all items from the first other block on.
+    """Give columns of twice as many rows as the sum of the sizes together; all items from the first other block on.
 
     Columns before a failure are given before it, as their items would be.
     """
@@ -180,7 +186,7 @@ def _growing(blocks: Iterator[Block], sizes: Sequence[int]) -> Iterator[list[Col
                 yield chain(given(block), chain.from_iterable(map(given, blocks)))
                 return
             held, rows = [*held, block], rows + _weight(block)[0]
-            if rows >= sum(sizes):
+            if rows >= 2 * sum(sizes):
                 yield held
                 held, rows = [], 0
     except Exception:
@@ -195,7 +201,7 @@ def _with_firsts(known: Column | None, columns: list[Column]) -> tuple[Column, C
     return with_firsts(known, columns)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RouteForward:
     """Send the first ones of equal items of a partition to its own target, and to those of all partitions behind it.
 
@@ -337,7 +343,7 @@ def _drained(held: deque[Any]) -> Iterator[Any]:
         yield held.popleft()
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RouteBack:
     """Send ((source, position), item) back to where the item came from, several sources to a target."""
 

@@ -22,6 +22,7 @@ from dstream.operators.columns.group_by import (
     RowBuffer,
     RowGroups,
     Table,
+    TextBuffer,
     Values,
     folded,
     found_in_groups,
@@ -57,7 +58,7 @@ from dstream.operators.columns.values import (
     typed,
     whole,
 )
-from dstream.operators.rows.blocks import Block, given
+from dstream.operators.rows.blocks import Block, given, lists_of_few
 from dstream.spi import Collector, InColumns
 
 __all__ = [
@@ -248,28 +249,29 @@ def group_tables(
     assert known.downstream is not None, "groups have one"
     if known.downstream.finds == "first":
         return iter((first_of_groups(collector, known, blocks),))
-    found: Iterator[Table | Iterable[Any]] = with_texts_together(_group_tables(collector, known, blocks), bound)
+    blocks = lists_of_few(blocks)
+    found: Iterator[Table | Iterable[Any]] = with_texts_together(_group_tables(collector, known, blocks, bound), bound)
     return folded(collector, partial(added_table, collector, known), found, blocks, bound) if known.is_fold else found
 
 
 def _group_tables(
-    collector: Collector[Any, Any, Any], known: InColumns, blocks: Iterator[Block]
+    collector: Collector[Any, Any, Any], known: InColumns, blocks: Iterator[Block], bound: Bound
 ) -> Iterator[Table | Iterable[Any]]:
     assert known.downstream is not None, "groups have one"
-    held, held_rows = _HeldInts(), RowBuffer(known.downstream)
+    held, held_texts, held_rows = _HeldInts(), TextBuffer(bound), RowBuffer(known.downstream)
     for block in blocks:
         try:
             keys, values = _keys_and_values(known, as_column(block))
             shape = None if _makes_table(known, keys, values) else shape_of(keys)
         except NotColumnar:
             # What is buffered came before this block: the first key of a group stays, and floats are added in order.
-            yield from chain(held.rest(), held_rows.rest())
+            yield from chain(held.rest(), held_texts.rest(), held_rows.rest())
             yield given(block)
             continue
         if known.is_verified:
             _verify_groups(collector, known, (keys, values), block)
         if shape is not None:
-            yield from held.rest()
+            yield from chain(held.rest(), held_texts.rest())
             are_many = False
             for each in held_rows.take(keys, values, shape):
                 yield each
@@ -281,12 +283,13 @@ def _group_tables(
                 return
             continue
         yield from held_rows.rest()
-        if isinstance(keys, Strings):
-            yield from held.rest()
-            yield groups_of_texts(keys, *_as_ints(values))
+        if isinstance(keys, Strings) and not values:
+            yield from chain(held.rest(), held_texts.take(keys))
+        elif isinstance(keys, Strings):
+            yield from chain(held.rest(), held_texts.rest(), (groups_of_texts(keys, *_as_ints(values)),))
         elif isinstance(keys, Ints):
-            yield from held.take(keys, _as_ints(values))
-    yield from chain(held.rest(), held_rows.rest())
+            yield from chain(held_texts.rest(), held.take(keys, _as_ints(values)))
+    yield from chain(held.rest(), held_texts.rest(), held_rows.rest())
 
 
 class _HeldInts:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dstream.base.pickling import dumps
+from dstream.base.records import record
 from dstream.keys import stable_hashes
 from dstream.operators.columns.groups import numbered, stable_hashes_of_ints
 from dstream.operators.columns.ranks import ranks_of_column
-from dstream.operators.columns.strings import Strings, numbers_of_array
+from dstream.operators.columns.strings import MOST_BYTES, Strings, numbers_of_array
 from dstream.operators.columns.values import (
     GREATEST,
     Column,
@@ -46,7 +46,7 @@ __all__ = [
 Int64s = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FirstRows:
     """Rows of one task, of which no two are equal.
 
@@ -133,7 +133,7 @@ def _first_places(column: Column) -> Int64s:
 def packed_firsts(column: Column) -> Iterator[tuple[int, bytes]] | None:
     """Give (number of rows, pickled column) of the first row of each value; None if they are no numbers or strings."""
     try:
-        found = _first_rows(column)
+        found = _first_rows([column])
     except NotColumnar:
         return None
     return ((size, dumps(part)) for part, size in parts_of(found, _ROWS_OF_PART) if size)
@@ -142,8 +142,8 @@ def packed_firsts(column: Column) -> Iterator[tuple[int, bytes]] | None:
 def own_firsts(before: Sequence[Column], own: Sequence[Column]) -> Column | None:
     """Return the first row of each value that is in no column before; None if the values are of several types."""
     try:
-        found = _first_rows(stacked([*before, *own]))
-        known = size_of_column(_first_rows(stacked(before))) if before else 0
+        found = _first_rows([*before, *own])
+        known = size_of_column(_first_rows(before)) if before else 0
     except NotColumnar:
         return None
     return rows_at(found, np.arange(known, size_of_column(found))) if known else found
@@ -161,21 +161,36 @@ def with_firsts(known: Column | None, columns: Sequence[Column]) -> tuple[Column
     """
     before = [] if known is None else [known]
     try:
-        found = _first_rows(stacked([*before, *columns]))
+        found = _first_rows([*before, *columns])
     except NotColumnar:
         return None
-    return found, rows_at(found, np.arange(sum(map(size_of_column, before)), size_of_column(found)))
+    start = sum(map(size_of_column, before))
+    if isinstance(found, Strings):
+        return found, Strings(found.values.slice(start), is_ascii=found.is_ascii)
+    return found, rows_at(found, np.arange(start, size_of_column(found)))
 
 
-def _first_rows(column: Column) -> Column:
-    """Return the first row of each value, in order.
+def _first_rows(columns: Sequence[Column]) -> Column:
+    """Return the first row of each value of some columns, in order.
 
     Raises:
-        NotColumnar: the values are neither numbers nor strings.
+        NotColumnar: the values are neither numbers nor strings, or of several types.
     """
-    if isinstance(column, Strings):
-        return Strings(column.values.unique(), is_ascii=column.is_ascii)
+    strings = [each for each in columns if isinstance(each, Strings)]
+    if len(strings) == len(columns):
+        return _first_strings(strings)
+    column = stacked(columns)
     return numbers(spread(rows_at(column, _first_places(column))))
+
+
+def _first_strings(columns: Sequence[Strings]) -> Strings:
+    import pyarrow as pa
+
+    if sum(each.nbytes() for each in columns) > MOST_BYTES:
+        raise NotColumnar("texts of more bytes than one array has places for")
+    # Chunks, since most strings of a column put together would be copied to be dropped.
+    found = pa.chunked_array([each.values for each in columns], pa.string()).unique()
+    return Strings(found, is_ascii=all(each.is_ascii for each in columns))
 
 
 def firsts_met(sources: Sequence[int], batches: Sequence[FirstRows]) -> Tuples | None:

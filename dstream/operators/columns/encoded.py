@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dstream.base.records import record
 
 __all__ = ["ENCODED_TYPES", "Encoded"]
 
@@ -26,7 +27,7 @@ ENCODED_TYPES: frozenset[type] = frozenset(
 
 
 # No `__eq__`: arrays are compared member by member, which has no truth.
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Encoded:
     """Objects of `ENCODED_TYPES` that equal themselves.
 

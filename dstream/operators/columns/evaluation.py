@@ -6,13 +6,14 @@ import enum
 import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dstream.base.records import record
 from dstream.expressions import (
     Applied,
     Argument,
@@ -116,7 +117,7 @@ def evaluated(expression: Expression, columns: Sequence[Column]) -> Column:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Given:
     """Rows, and the values that have names in them.
 

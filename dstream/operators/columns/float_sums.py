@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dstream.base.records import record
 from dstream.operators.columns.values import Floats, NotColumnar
 from dstream.values import ExactSum
 
@@ -36,7 +36,7 @@ _MOST_ROWS = 2**20
 """The most digits that are added up at once: their sum is below 2**52, so that it is a float exactly."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class FloatSums:
     """A sum of floats for each group.
 

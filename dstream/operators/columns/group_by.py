@@ -10,7 +10,6 @@ Ints give the same in any order, floats that an operator of Python adds do not: 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any, TypeAlias, cast
 
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dstream.base.memory import Bound, pieces
+from dstream.base.records import record
 from dstream.keys import canonical_all
 from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.float_sums import are_added_exactly, float_sums_of_groups
@@ -33,6 +33,7 @@ from dstream.operators.columns.group_numbers import (
 from dstream.operators.columns.groups import (
     GroupTable,
     StringGroupTable,
+    counted_texts,
     merged_groups,
     places_of,
     sums_of_groups,
@@ -64,6 +65,7 @@ __all__ = [
     "RowBuffer",
     "RowGroups",
     "Table",
+    "TextBuffer",
     "Values",
     "folded",
     "found_in_groups",
@@ -88,7 +90,7 @@ _MANY_ROWS = 16
 """With fewer rows for each group, on average, a list of their numbers costs less than what adds them up."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RowGroups:
     """Groups, in the order in which their keys were first seen.
 
@@ -155,6 +157,40 @@ class RowBuffer:
                 _merged_columns(list(each)) for each in zip(*((keys, *values) for keys, values in held), strict=True)
             )
             yield groups_of_rows(self._known, keys, tuple(values))
+
+
+class TextBuffer:
+    """Texts of which only the rows are counted, until they are counted together, as far as a bound on memory allows.
+
+    Where most texts of a block differ, one count of many blocks costs half of a count of each and one of all counts.
+    """
+
+    def __init__(self, bound: Bound) -> None:
+        self._bound = bound
+        self._held: list[Strings] = []
+        self._rows = self._bytes = 0
+
+    def take(self, keys: Strings) -> Iterator[StringGroupTable]:
+        """Take the texts of a block; give its groups if texts repeat in it, or those of all that are many."""
+        if not self._held:
+            found = counted_texts([keys])
+            if 2 * len(found) <= len(keys):
+                yield found
+                return
+        self._held.append(keys)
+        self._rows, self._bytes = self._rows + len(keys), self._bytes + keys.nbytes()
+        is_full = self._rows > _MOST_TEXTS or self._bytes > _MOST_TEXT_BYTES
+        if is_full or self._bound.exceeded(2 * self._bytes):
+            yield from self.rest()
+
+    def rest(self) -> Iterator[StringGroupTable]:
+        """Give the groups of the texts that are held."""
+        held, self._held, self._rows, self._bytes = self._held, [], 0, 0
+        if held:
+            yield counted_texts(held)
+
+
+_MOST_TEXTS, _MOST_TEXT_BYTES = 2**20, 2**26
 
 
 def greatest_of(values: Values) -> int:
@@ -258,7 +294,7 @@ def _found_of_numbers(
     return FoundNumbers(columns)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GroupedRows:
     """The group of each row, and the rows of each group.
 
@@ -351,7 +387,7 @@ _MOST_BYTES = 2**30
 """Keys of one array need places of 32 bits."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FoldedGroups:
     """Groups, as their collector holds them.
 

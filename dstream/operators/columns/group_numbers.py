@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dstream.base.records import record
 from dstream.operators.columns.float_sums import FloatSums
 from dstream.spi import InColumns
 
@@ -17,14 +17,14 @@ __all__ = ["Found", "FoundFloats", "FoundLists", "FoundNumbers", "FoundOfParts",
 Int64s = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FoundNumbers:
     """Ints of each group: their count, and the sum, the least and the greatest one, as far as they are needed."""
 
     columns: tuple[Int64s, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FoundFloats:
     """Floats of each group: their count and their sum."""
 
@@ -32,21 +32,21 @@ class FoundFloats:
     sums: FloatSums
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FoundLists:
     """The numbers of each group in order: floats whose order matters, or few numbers."""
 
     lists: list[list[Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FoundOfParts:
     """Numbers of each group for several collectors."""
 
     parts: tuple[Found, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FoundWithin:
     """Groups within groups, in the order in which their keys were first seen.
 

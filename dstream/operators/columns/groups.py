@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Self, TypeAlias, TypeVar, cast
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dstream.base.memory import Bound
+from dstream.base.records import record
 from dstream.keys import stable_hashes
 from dstream.keys.hashing import SPREADERS
 from dstream.operators.columns.float_sums import FloatSums, float_sums_of_groups, merged_float_sums
@@ -23,6 +24,7 @@ __all__ = [
     "GroupTable",
     "Places",
     "StringGroupTable",
+    "counted_texts",
     "grouped",
     "groups_of_texts",
     "merged_groups",
@@ -61,7 +63,7 @@ _TUPLE_OF_3 = np.uint64(3 ^ int(_FIFTH) ^ 3527539)
 _INSTEAD_OF_MINUS_ONE = 1546275796
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Groups:
     """Groups, in the order in which their keys were first seen.
 
@@ -160,7 +162,7 @@ def grouped(keys: Ints, *numbers: Ints | Floats) -> GroupTable:
     return GroupTable(keys.values[places.firsts], places.counts(), sums, ranks)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Places:
     """The group of each row.
 
@@ -367,6 +369,16 @@ def groups_of_texts(keys: Strings, *numbers: Ints | Floats | ConstantColumn) -> 
     )
     ranks = np.arange(len(distinct), dtype=np.int64)
     return StringGroupTable(Strings(distinct, is_ascii=keys.is_ascii), counts, sums, ranks)
+
+
+def counted_texts(columns: Sequence[Strings]) -> StringGroupTable:
+    """Count the rows of each text in several columns; the ranks are those in this table."""
+    import pyarrow as pa
+
+    found = pa.chunked_array([each.values for each in columns], pa.string()).value_counts()
+    counts, distinct = numbers_of_array(found.field("counts")), found.field("values")
+    keys = Strings(distinct, is_ascii=all(each.is_ascii for each in columns))
+    return StringGroupTable(keys, counts, (), np.arange(len(distinct), dtype=np.int64))
 
 
 def merged_text_tables(tables: Sequence[StringGroupTable]) -> StringGroupTable:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, cast
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dstream.base.pickling import dumps
+from dstream.base.records import record
 from dstream.expressions import Expression
 from dstream.failures.attribution import each
 from dstream.operators.columns.chain_evaluation import compare_results
@@ -61,7 +61,7 @@ _MOST_COLUMNS = 128 * 2**20
 """Bytes that columns may have to be put together at once."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ranks:
     """Keys of rows as ints that have their order.
 
@@ -74,7 +74,7 @@ class Ranks:
     values: Int64s
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SortedBatch:
     """Some rows of a run, in order.
 

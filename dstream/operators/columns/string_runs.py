@@ -8,12 +8,12 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dstream.base.records import record
 from dstream.operators.columns.capabilities import is_run_of_one_class
 from dstream.operators.columns.strings import StringLists, Strings, array_of, offsets_and_bytes
 from dstream.operators.columns.values import NotColumnar
@@ -27,7 +27,7 @@ r"""The blanks of `str.split` and `str.strip` in ASCII: "\x1c" to "\x1f" among t
 _NEWLINE = 10
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CharacterClass:
     """The characters of which runs consist.
 

@@ -294,7 +294,53 @@ def _groups_in_order(
     batches: Iterator[Columns | Table],
     task: Task,
 ) -> Iterator[Any]:
-    """Yield the results of all groups in the order in which their keys were first seen."""
+    """Return the results of all groups in the order in which their keys were first seen."""
+    return ColumnItems(_blocks_in_order(downstreams, to, step, batches, task))
+
+
+def _blocks_in_order(
+    downstreams: list[Collector[Any, Any, Any]],
+    to: Callable[[Any, Any], Any] | None,
+    step: Step,
+    batches: Iterator[Columns | Table],
+    task: Task,
+) -> Iterator[Block]:
+    tables, rest = _tables_in_memory(batches, task.bound)
+    if tables:
+        from dstream.operators.columns.group_results import finished_entries  # loads NumPy, as the tables did
+
+        # Tables are merged in their order, so that the first key of all is the first one.
+        finished = finished_entries(downstreams[0], to, step, tables)
+        if finished is not None:
+            yield from finished
+            return
+        rest = iter(tables)
+    yield _lists_in_order(downstreams, to, step, rest, task)
+
+
+def _tables_in_memory(
+    batches: Iterator[Columns | Table], bound: Bound
+) -> tuple[list[Table], Iterator[Columns | Table]]:
+    """Return all batches, if they are tables that fit into memory together; otherwise none, and all batches again."""
+    held: list[Table] = []
+    costs = 0
+    for batch in batches:
+        if isinstance(batch, Sequence):
+            return [], chain(held, (batch,), batches)
+        held.append(batch)
+        costs += batch.cost()
+        if bound.exceeded(costs):
+            return [], chain(held, batches)
+    return held, iter(())
+
+
+def _lists_in_order(
+    downstreams: list[Collector[Any, Any, Any]],
+    to: Callable[[Any, Any], Any] | None,
+    step: Step,
+    batches: Iterator[Columns | Table],
+    task: Task,
+) -> Iterator[Any]:
     with naming(step):
         ranks = count()
         lists = _in_lists(downstreams, batches)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from dstream.base.memory import BatchIterator
 from dstream.base.pickling import dumps
+from dstream.base.records import record
 from dstream.errors import SerializationError
 from dstream.failures import shown
 from dstream.operators.rows.blocks import ColumnItems, LazyRows, given
@@ -110,7 +110,7 @@ def loads_items(data: Any) -> Any:
     return items
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Batch:
     """A pickled batch as a split of its own."""
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dstream.base.memory import BatchIterator
 
 if TYPE_CHECKING:
     from dstream.operators.columns.values import Column
@@ -22,6 +25,7 @@ __all__ = [
     "given",
     "has_column_type",
     "is_worth_columns",
+    "lists_of_few",
     "one_after_another",
     "stretches",
 ]
@@ -142,6 +146,37 @@ def _blocks_of(part: Iterator[Any]) -> Iterator[Block]:
     if type(part) is ColumnItems:
         return part.blocks()
     return blocks_of_range(part) or iter((part,))
+
+
+def lists_of_few(blocks: Iterator[Block]) -> Iterator[Block]:
+    """Give the blocks, with few items beside columns in a list, which may become one: the first rows of a file are few.
+
+    Other items stay as they are. Items before a failure are given before it.
+    """
+    few: list[Any] = []
+    is_beside = False
+    try:
+        for block in blocks:
+            if isinstance(block, Iterator):
+                yield from _one_block(few, is_beside)
+                taking = BatchIterator(block)
+                few = taking.take(_FEWEST)
+                if not taking.has_more():
+                    continue
+                few, block = [], chain(few, chain.from_iterable(iter(partial(taking.take, _ROWS), [])))
+            is_beside = is_beside or not isinstance(block, Sequence | Iterator)
+            yield from _one_block(few, is_beside)
+            few = []
+            yield block
+    except Exception:
+        yield from _one_block(few, False)
+        raise
+    yield from _one_block(few, is_beside)
+
+
+def _one_block(items: list[Any], is_list: bool) -> Iterator[Block]:
+    if items:
+        yield items if is_list else iter(items)
 
 
 def blocks_of_range(items: Iterator[Any]) -> Iterator[Block] | None:

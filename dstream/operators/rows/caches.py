@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import IO, Any, NoReturn
 from weakref import WeakKeyDictionary
 
 from dstream.base.memory import Bound, pieces
+from dstream.base.records import record
 from dstream.base.threads import RenewedLock
 from dstream.errors import SerializationError
 from dstream.operators.rows.batches import Batcher, loads
@@ -143,7 +143,7 @@ class CachedItems(HeldByContext):
                 yield from loads(os.pread(self._file.fileno(), size, place))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class CacheSource:
     """The kept items as a source, in splits of nearly equal size that are made one by one."""
 
@@ -171,7 +171,7 @@ class CacheSource:
         return max(1, min(-(-len(self.kept) // max(1, parallelism)), _LARGEST_SPLIT))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CacheSplit:
     """A stretch of kept items."""
 

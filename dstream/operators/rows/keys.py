@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dstream.base.records import record
 from dstream.failures import naming, shown
 from dstream.keys import canonical, canonical_keys
 from dstream.operators.rows.operations import Operation, Task, operation
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Side", "item_key", "sides_of"]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Side:
     """One side of a join.
 
