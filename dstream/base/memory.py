@@ -22,6 +22,7 @@ from typing import Any, Generic, TypeVar
 __all__ = [
     "DEFAULT_BOUND",
     "DEFAULT_BROADCAST",
+    "SMALL_SIDE",
     "BatchIterator",
     "BatchPace",
     "Bound",
@@ -29,6 +30,7 @@ __all__ = [
     "give_back",
     "give_back_large_blocks",
     "holding",
+    "largest_side",
     "pieces",
     "resident_bytes",
     "size_of",
@@ -296,6 +298,18 @@ PySpark's own workers begin to spill at 512 MB, too (`spark.python.worker.memory
 
 DEFAULT_BROADCAST = 256 * 2**20
 """How many bytes the right side of a hash join may have, unless told otherwise: each worker process holds all of it."""
+
+SMALL_SIDE = 4 * 2**20
+"""A side of a join of at most so many bytes is sent whole to any number of tasks: the shuffle alone takes as long."""
+
+
+def largest_side(worker_memory: int) -> int:
+    """Return how many bytes a side of a join may have that is sent whole to each task, whatever a shuffle costs.
+
+    Those are 16 MB of the 512 that a worker may have. A task holds the side without a file to put it into: in columns
+    with the table of its keys it takes three times its pickled bytes, as objects up to twenty times.
+    """
+    return worker_memory // 32
 
 
 @functools.cache

@@ -410,7 +410,7 @@ class _AutoStart:
             ),
             functools.partial(_cores_of_spark, chosen),
             caches.found,
-            AutoSettings(chosen["local_limit"], broadcast, columns),
+            AutoSettings(chosen["local_limit"], broadcast, columns, memory),
             _is_cluster(chosen["master"]),
         )
 

@@ -10,7 +10,7 @@ results were lost, and must then give the same items.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -32,6 +32,7 @@ __all__ = [
     "Offset",
     "OffsetShowing",
     "Reached",
+    "RowsAgain",
     "SizedSource",
     "Source",
     "Split",
@@ -94,6 +95,7 @@ class ArrowRows:
         items: gives the items at some places, a `slice` or an array of NumPy, as `Split.read` gives them; one after
             another where that saves memory.
         most: so many items are made at a time, for the sake of memory.
+        again: reads the same rows once more, in any process; None: they cannot be, or at a high cost.
     """
 
     size: int
@@ -101,6 +103,7 @@ class ArrowRows:
     reached_by: frozenset[Literal["attribute", "key", "place"]]
     items: Callable[[Any], Iterable[Any]]
     most: int
+    again: RowsAgain | None = None
 
     @staticmethod
     def chosen(of: Any, places: Any) -> Any:
@@ -126,6 +129,35 @@ def _indices(places: Any) -> Any:
     if getattr(places, "dtype", None) != "int64" or not places.flags.c_contiguous:
         return places
     return pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(places)])
+
+
+class RowsAgain(Protocol):
+    """A reference to rows, which can be pickled: it travels with a few of their columns, in place of the others."""
+
+    @property
+    def together(self) -> Hashable:
+        """A value that is equal for rows that are opened together, within one run."""
+        ...
+
+    def opened(self) -> Any:
+        """Open what the rows are a part of, for `rows`; that is kept for others of the same part.
+
+        Raises:
+            SourceError: it is gone.
+        """
+        ...
+
+    def rows(self, opened: Any) -> ArrowRows:
+        """Return the rows.
+
+        Raises:
+            SourceError: there are no longer as many.
+        """
+        ...
+
+    def changed(self) -> Exception:
+        """Return the error for rows that are no longer those which were read first."""
+        ...
 
 
 @runtime_checkable

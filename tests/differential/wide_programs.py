@@ -6,6 +6,7 @@ The tasks of each run in this process, one after another, and what they send to 
 
 from __future__ import annotations
 
+import ast
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,20 +19,24 @@ from typing import Any
 from unittest.mock import patch
 
 import dstream.engine.compiler.sort_limit as compile_by_place
+import dstream.operators.joins.columns as column_joining
 import dstream.operators.rows.blocks as column_items
 from dstream.connectors.files import parquet, splits
 from dstream.engine.compiler import ClusterFacts
+from dstream.operators.columns.arrow_rows import ReferredRows
 from dstream.operators.rows.batches import loads_items
 from dstream.plan import ToList, is_ordered, rewrite
 from dstream.stream import Stream
 from tests.differential.column_programs import Checks, _step, judged, watched
-from tests.differential.random_functions import FORMS, items_of_form, source_of
+from tests.differential.random_functions import FORMS, Form, items_of_form, source_of
 from tests.differential.record_programs import Workshop, workshop
 from tests.differential.text_programs import function_of
 from tests.engine.graphs_here import GraphHere
 
 __all__ = ["WideProgram", "main", "outcome", "program", "small_blocks"]
 
+_OF_ROWS = 0.3
+"""The share of programs that join rows."""
 _KINDS = frozenset({int, float, bool, tuple, str, type(None)})
 _OTHERS = [(number, str(number)) for number in range(-5, 25, 2)]
 
@@ -70,9 +75,12 @@ def program(seed: int, made_by: Workshop) -> WideProgram:
         texts.append(f"{action}({written})")
         stream = getattr(stream, action)(function_of(written))
     name, move = random.choice(_MOVES)
+    if random.random() < _OF_ROWS:
+        name, joined = random.choice(_JOINS_OF_ROWS)
+        move = _behind_a_join(name, joined, form)
     written = source_of(form, random, random.choice("iiiffb"))
     made = move(stream, written, random)
-    if random.random() < 0.4:
+    if random.random() < 0.3:
         made, name = made.map(_looked_into), f"{name}.looked_into"
     limit = random.choice((-1, 2**22))
     return WideProgram(made, is_ordered(rewrite(made._node)), f"{' '.join(texts)} {name} {written}", limit)
@@ -95,6 +103,47 @@ def _pairs(form: str) -> Callable[[str], Callable[[Any], Any]]:
 _KEY_AND_ITEM, _ITEM_TWICE, _KEY_TWICE = map(_pairs, ("(KEY, x)", "(x, x)", "(KEY, KEY, x)"))
 _HOW: tuple[Any, ...] = ("inner", "left", "right", "full")
 _Move = Callable[[Stream[Any], str, Random], Stream[Any]]
+_SIDES = ("e.value[0]", "e.value[1]", "e.value[0]", "e.value[1]", "e.key")
+
+
+def _behind_a_join(name: str, move: Callable[[Stream[Any], Any, Random], Stream[Any]], form: Form) -> _Move:
+    """Return a join of rows, with steps behind that look at a few of their parts; some leave the columns, or fail."""
+    sides = _SIDES if name == "join" else ("e",)
+
+    def moved(stream: Stream[Any], written: str, random: Random) -> Stream[Any]:
+        key = function_of(f"lambda x: {random.choice([*form.names('i'), *form.names('s'), '1'])}")
+        made = move(stream, key, random)
+        for _ in range(random.randrange(1, 4)):
+            parts = [_of(random.choice(sides), source_of(form, random, random.choice("iifb"))) for _ in range(2)]
+            action, body = random.choice((("filter", parts[0]), ("map", f"(e.key, ({parts[0]}, {parts[1]}))")))
+            if action == "map" and name != "join":
+                return made.map(function_of(f"lambda e: ({parts[0]}, {parts[1]})"))
+            made = getattr(made, action)(function_of(f"lambda e: {body}"))
+            if action == "map":
+                return made
+        return made.map(function_of(f"lambda e: {_of(sides[0], source_of(form, random, 'i'))}"))
+
+    return moved
+
+
+def _of(side: str, written: str) -> str:
+    """Return what a function gives, for another item than its argument."""
+    tree = ast.parse(written, mode="eval").body
+    assert isinstance(tree, ast.Lambda), "it is a function"
+
+    class Renamed(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> Any:
+            return ast.parse(side, mode="eval").body if node.id == "x" else node
+
+    return ast.unparse(Renamed().visit(tree.body))
+
+
+_JOINS_OF_ROWS: list[tuple[str, Callable[[Stream[Any], Any, Random], Stream[Any]]]] = [
+    ("join", lambda stream, key, random: stream.join(stream, on=key)),
+    ("join", lambda stream, key, random: stream.join(stream, on=key, how=random.choice(_HOW))),
+    ("join", lambda stream, key, _: stream.key_by(key).join(stream.key_by(key))),
+    ("semi_join", lambda stream, key, _: stream.semi_join(stream.limit(5), on=key)),
+]
 _MOVES: list[tuple[str, _Move]] = [
     ("sorted", lambda stream, key, random: stream.sorted(function_of(key), reverse=random.random() < 0.5)),
     ("sorted", lambda stream, key, random: stream.sorted(function_of(key)).filter(function_of(key))),
@@ -155,11 +204,29 @@ def small_blocks() -> Iterator[None]:
 def main(first: int, last: int) -> Counter[str]:
     """Run programs; print those that differ, and return what became of all."""
     counts: Counter[str] = Counter()
-    with watched(counts), small_blocks():
+    with watched(counts), _late_rows(counts), small_blocks():
         for start in range(first, last, 500):
             with workshop() as made_by:
                 judged(range(start, min(start + 500, last)), functools.partial(_checks_of, made_by), counts)
     return counts
+
+
+@contextmanager
+def _late_rows(counts: Counter[str]) -> Iterator[None]:
+    """Count the blocks of which only some parts travel, and those that are read again."""
+    refer, read_again = column_joining.referred_rows, ReferredRows.read_again
+
+    def referred(rows: Any, wanted: Any) -> Any:
+        found = refer(rows, wanted)
+        counts["blocks in parts"] += found is not None
+        return found
+
+    def again(rows: ReferredRows, reopened: Any) -> Any:
+        counts["read again"] += 1
+        return read_again(rows, reopened)
+
+    with patch.object(column_joining, "referred_rows", referred), patch.object(ReferredRows, "read_again", again):
+        yield
 
 
 def _checks_of(made_by: Workshop, seed: int) -> tuple[str, Checks]:

@@ -15,6 +15,7 @@ from dstream.engine.compiler.sort_limit import IncrementalScan
 from dstream.engine.inprocess import InProcessEngine
 from dstream.engine.physical.graph import Ask, Done, Report
 from dstream.engine.physical.vertices import ITEMS_AND_MARKS, FromTable, Rows, Splits, operations_of
+from dstream.engine.tasks.process import InFunction
 from dstream.engine.tasks.rows import ITEMS, SAMPLE, STOPPED, Row
 from dstream.expressions import Applied, Argument, Called, Constant
 from dstream.operators.rows.batches import dumps_items
@@ -190,11 +191,37 @@ def test_a_join_looks_at_one_side_then_at_the_other():
     assert [type(each) for each in travelling.inputs] == [Rows, Splits]
 
 
+@pytest.mark.parametrize(
+    ("right", "left", "sent"), [(5, 9, ""), (5, 10, "right"), (10, 5, "left"), (2**5, 17, ""), (9, 3, "left")]
+)
+def test_a_side_is_sent_whole_if_that_is_less_than_both(right, left, sent):
+    """To three tasks twice its bytes have to be less than those of the other side."""
+    facts = ClusterFacts(3, 3, 16 * 2**20)
+    first = begun(numbers().join(numbers(), on=abs), facts=facts)
+    second = first.then.next(Report(first.vertex, 3, [(ITEMS, right << 20)]))
+    found = second.then.next(Report(second.vertex, 3, [(ITEMS, left << 20)]))
+
+    assert (found.purpose if sent else len(found.inputs[0].taken)) == (
+        f"the {sent} side comes to this process" if sent else 2
+    )
+
+
+def test_a_large_side_is_sent_apart_from_its_function():
+    """As the right side of a hash join is: a stage has few bytes."""
+    right = begun(numbers().join(numbers(), on=abs), 1, ClusterFacts(1, 1, 16 * 2**20))
+    asked = right.then.next(Report(right.vertex, 1, [(ITEMS, 5 << 20)]))
+    sending = asked.then.next(Report(asked.vertex, 1, [Row(0, 0, 0, ITEMS, 1, b"x" * (5 << 20))]))
+    done = sending.then.next(InFunction("sent", sending.payloads))
+
+    assert list(map(len, sending.payloads)) == [5 << 20]
+    assert done.inputs[0].applied[-1].operation.sent.name == "sent"
+
+
 @pytest.mark.parametrize("size", [16 * 2**20, 16 * 2**20 + 1])
 def test_in_this_process_a_side_of_16_mb_is_held(size):
     """It goes to the items of the other one, which is not measured then; a larger one meets it by keys."""
     stream = numbers().join(numbers(), on=abs)
-    right = begun(stream, 1, InProcessEngine(2**30).in_one_task(ToList(stream._node)).facts)
+    right = begun(stream, 1, InProcessEngine(2**29).in_one_task(ToList(stream._node)).facts)
     asked = right.then.next(Report(right.vertex, 1, [(ITEMS, size)]))
 
     assert right.vertex.output.targets == 1

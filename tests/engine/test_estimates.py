@@ -468,15 +468,24 @@ def test_plans_that_surely_end_soon_run_in_one_task():
     assert parallelism(Stream.from_iterable(iter("abc")).sorted()) == 4
 
 
-def test_a_larger_side_of_a_join_is_held_in_one_task():
-    """Several tasks would each make a table of it; one has to divide neither side."""
+def test_a_side_of_a_join_is_sent_whole_where_a_shuffle_costs_more():
+    """Each of several tasks makes a table of it; memory bounds what one of them holds."""
+    facts = ClusterFacts(4, 4, 16 * 2**20)
 
-    def largest(stream):
-        end, machine = rewrite(ToList(stream._node)), Machine(cores=4, spark="running")
-        return placed(end, nothing_kept, lambda: machine, MeasuredCosts(), AutoSettings()).facts.largest_small_side
+    assert [facts.largest_sent(tasks) >> 20 for tasks in (0, 1, 2, 3, 100)] == [4, 16, 16, 4, 4]
+    assert [facts.largest_sent(3, size << 20) >> 20 for size in (1, 20, 1000)] == [4, 10, 16]
+    assert ClusterFacts(4, 4, 100).largest_sent(1) == 100
 
-    assert largest(objects(1_000_000).join(objects(1_000_000))) == 4 * 2**20
-    assert largest(objects(20_000).join(objects(20_000))) == 16 * 2**20
+
+def test_the_memory_of_a_task_bounds_what_is_sent_to_each():
+    """A task has no file for a side that it got whole."""
+
+    def largest(memory):
+        end, machine = rewrite(ToList(objects(20_000).join(objects(20_000))._node)), Machine(cores=4, spark="running")
+        settings = AutoSettings(worker_memory=memory)
+        return placed(end, nothing_kept, lambda: machine, MeasuredCosts(), settings).facts.largest_small_side
+
+    assert [largest(memory << 20) >> 20 for memory in (64, 512, 1024)] == [2, 16, 32]
 
 
 @pytest.mark.parametrize(

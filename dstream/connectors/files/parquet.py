@@ -71,17 +71,52 @@ def rows_of_group(
     if rows is None or not whole.has_times_of_python(names):
         return None
     if whole.bytes <= _GROUP_BYTES and parquet.most_of_numbers(group.index, whole.rows, names) <= _GROUP_NUMBERS:
-        found: Iterator[tuple[int, ArrowRows, _Apart]] = (
-            (
-                start,
-                rows(partial(_slice, whole.column, start, size), size, group.batch_rows),
-                partial(whole.apart, names, start, size),
-            )
+        return (
+            BlockOfGroup(group, tuple(names), form, start, size).made(whole, rows)
             for start, size in _blocks(whole.rows)
         )
-    else:
-        found = _rows_of_batches(batches(parquet, [group], names), rows, group.batch_rows)
+    found = _rows_of_batches(batches(parquet, [group], names), rows, group.batch_rows)
     return (_of_group(group, whole, *each) for each in found)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockOfGroup:
+    """Some rows of a row group whose columns are read as a whole: the reference by which they are read again."""
+
+    group: RowGroup
+    names: tuple[str, ...]
+    form: ItemDecoder | None
+    start: int
+    size: int
+
+    @property
+    def together(self) -> tuple[str, int]:
+        """The row group, within one run."""
+        return self.group.file.name, self.group.index
+
+    def opened(self) -> _ColumnsOfGroup:
+        """Return the columns of the row group."""
+        with opened_parquet(self.group.file) as parquet:
+            return _ColumnsOfGroup(parquet, self.group)
+
+    def rows(self, opened: _ColumnsOfGroup) -> ArrowRows:
+        """Return the rows."""
+        with reading(self.group.file.name):
+            make = rows_maker(self.form, self.names, opened)
+        if make is None or opened.rows < self.start + self.size:
+            raise self.changed()
+        return self.made(opened, make)
+
+    def made(self, whole: _ColumnsOfGroup, make: RowsMaker) -> ArrowRows:
+        """Return the rows of columns that are open."""
+        start, size = self.start, self.size
+        rows = make(partial(_slice, whole.column, start, size), size, self.group.batch_rows)
+        found = _of_group(self.group, whole, start, rows, partial(whole.apart, self.names, start, size))
+        return replace(found, again=self)
+
+    def changed(self) -> SourceError:
+        """Return the error for a file that was written anew."""
+        return SourceError(f"{self.group.file.name} was changed while it was read: write a new file in its place")
 
 
 _Apart = Callable[[Any], Sequence[Any]]

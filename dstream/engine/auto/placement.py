@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from dstream.base.memory import DEFAULT_BROADCAST
+from dstream.base.memory import DEFAULT_BOUND, DEFAULT_BROADCAST, largest_side
 from dstream.base.records import record
 from dstream.engine.auto.estimates import Machine, MeasuredCosts, PlanEstimate, estimated
 from dstream.engine.compiler import ClusterFacts, ColumnMode, compiled
@@ -44,11 +44,13 @@ class AutoSettings:
         local_limit: the seconds of estimated work from which plans run on Spark; None: whatever is sooner.
         broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
         columns: whether functions are read, so that their expressions run in their place.
+        worker_memory: how many bytes a task may hold before its operations spill.
     """
 
     local_limit: float | None = None
     broadcast_limit: int = DEFAULT_BROADCAST
     columns: ColumnMode = "auto"
+    worker_memory: int = DEFAULT_BOUND
 
 
 @record
@@ -289,13 +291,12 @@ _DOUBT = 1.5
 _FEW_BYTES = 64 * 1024
 _PIECES_OF_A_CORE = 4
 """Few: where each task has the whole right side of a join, each makes the table of it."""
-_LARGEST_SMALL_SIDE, _LARGEST_OF_ONE_TASK = 4 * 2**20, 16 * 2**20
 
 
 def _facts(end: End | Several, cores: int, settings: AutoSettings) -> ClusterFacts:
     """Return the facts of a graph that begins in this process: those of Spark, unless one task reads little."""
     asked = parallelism(end) or (1 if _is_little(end) else cores)
-    largest = _LARGEST_OF_ONE_TASK if asked == 1 else _LARGEST_SMALL_SIDE
+    largest = largest_side(settings.worker_memory)
     return ClusterFacts(asked, cores, largest, None, settings.broadcast_limit, settings.columns)
 
 

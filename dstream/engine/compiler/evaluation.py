@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter, itemgetter, methodcaller
 from types import FunctionType
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from dstream.engine.physical.vertices import Evaluation
 from dstream.expressions.reader import Unreadable, may_travel, name_of_callable, read
@@ -15,6 +15,7 @@ from dstream.expressions.resolution import Namespaces
 from dstream.expressions.tree import (
     Applied,
     Argument,
+    Attribute,
     Called,
     Choice,
     Constant,
@@ -23,6 +24,7 @@ from dstream.expressions.tree import (
     Indexed,
     Let,
     Local,
+    Method,
     Together,
     Tried,
     asks_for_truth,
@@ -34,12 +36,14 @@ from dstream.operators.columns.capabilities import obstacle_to_step, operators_o
 from dstream.plan.operations.elementwise import ServiceFunction
 from dstream.plan.steps import Emitted, KeyInColumns, Op, StepEvaluation, unchanged
 from dstream.spi import Collector, InColumns
-from dstream.values import Predicate
+from dstream.values import Entry, Predicate
 from dstream.values.entries import key_of, value_of
 from dstream.values.user_functions import shown_function
 
 __all__ = [
+    "PartsUsed",
     "Reading",
+    "Shape",
     "called",
     "collector_read",
     "entry_read",
@@ -297,3 +301,111 @@ def _function_read(fn: Callable[..., Any], namespaces: Namespaces | None) -> Exp
 
 
 _READ = ("map", "filter", "flat_map")
+
+
+Shape: TypeAlias = "bool | tuple[Shape, ...] | None"
+"""What items are made of: a row of the left side (True) or of the right one, a tuple or an entry, or something else."""
+
+
+class PartsUsed:
+    """The parts of the rows of a join that the steps behind it use, as far as columns evaluate these.
+
+    They are what a task reads ahead. Whatever else is needed is read again, so that no result depends on them.
+
+    Args:
+        sides: those whose rows are looked for.
+    """
+
+    def __init__(self, sides: Iterable[bool]) -> None:
+        self._found: dict[bool, set[str] | None] = {side: set() for side in sides}
+
+    def of(self, side: bool) -> frozenset[str] | None:
+        """Return the names of the parts of a side; None if rows are needed as a whole."""
+        found = self._found.get(side)
+        return None if found is None else frozenset(found)
+
+    def take(self, items: Shape) -> None:
+        """Record that items are used as they are."""
+        if isinstance(items, bool):
+            self._found[items] = None
+        for each in items if isinstance(items, tuple) else ():
+            self.take(each)
+
+    def behind(self, op: Op, items: Shape) -> Shape:
+        """Record what a step uses of its items, and return the shape of its results."""
+        expression = op.evaluation.expression
+        if op.action == "count" or (op.fn is unchanged and op.kind is None):
+            return items
+        if op.evaluation.obstacle is not None or expression is None:
+            self.take(items)
+            return None
+        found = self.result(expression, items)
+        if op.action == "map" and op.kind is None:
+            return found
+        self.take(found)
+        return items if op.action == "filter" else None
+
+    def collected(self, known: InColumns | None, items: Shape) -> None:
+        """Record what a collector uses of its items."""
+        if known is None or known.expression is None or known.finds == "first":
+            self.take(items)
+            return
+        if known.condition is not None:
+            self.take(self.result(known.condition, items))
+        for each in (*known.parts, known.downstream):
+            if each is not None:
+                self.collected(each, items)
+        found = self.result(known.expression, items)
+        if known.finds not in ("count", "several"):
+            self.take(found)
+
+    def result(self, expression: Expression, items: Shape) -> Shape:
+        """Record what an expression uses of its argument, and return the shape of its results."""
+        if expression.extent()[1] <= _MOST_LEVELS:
+            return self._result(expression, items, {})
+        self.take(items)
+        return None
+
+    def _result(self, expression: Expression, items: Shape, named: Mapping[int, Shape]) -> Shape:
+        inside = functools.partial(self._result, items=items, named=named)
+        match expression:
+            case Argument():
+                return items
+            case Local(number):
+                return named.get(number)
+            case Let(value, number, within):
+                return self._result(within, items, {**named, number: inside(value)})
+            case ForTuples(_, of) | Called("dstream.Entry", (of,)):
+                return inside(of)
+            case Together(members):
+                return tuple(map(inside, members))
+            case Attribute(of, str() | int() as part) | Indexed(of, Constant(str() | int() as part)):
+                return self._part(inside(of), part)
+            case Method(of, "get", (Constant(str() as part), *others)):
+                self.take(tuple(map(inside, others)))
+                return self._part(inside(of), part)
+            case Choice(condition, chosen, otherwise):
+                self.take(inside(condition))
+                found = inside(chosen), inside(otherwise)
+                if found[0] == found[1]:
+                    return found[0]
+                self.take(found)
+                return None
+        self.take(tuple(map(inside, expression.parts())))
+        return None
+
+    def _part(self, of: Shape, part: str | int) -> Shape:
+        if isinstance(of, tuple):
+            place = Entry._fields.index(part) if part in Entry._fields else part
+            if isinstance(place, int) and -len(of) <= place < len(of):
+                return of[place]
+        found = self._found.get(of) if isinstance(of, bool) else None
+        if found is None or isinstance(part, int):
+            self.take(of)
+        else:
+            found.add(part)
+        return None
+
+
+_MOST_LEVELS = 100
+"""A deeper expression is not looked into: each level takes a call."""

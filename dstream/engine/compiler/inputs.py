@@ -1,43 +1,67 @@
-"""Sources, caches, element-wise operations and forks, compiled to inputs of the physical plan.
+"""Sources, caches, element-wise operations, forks and zips, compiled to inputs of the physical plan.
 
 Writes that hang on one fork by steps that need one item only are fed by the tasks that compute the items of the fork,
 if nothing else reads these. Every other end is a graph of its own; forks that several graphs read are kept as the items
 of a `cache()` are, so that they are computed once.
+
+A zip takes two jobs. The first one leaves the items of both sides where they are, and tells how many each partition
+has. Then the places are cut into stretches, one for each target, and the items of both sides go to the stretch of their
+place. An endless side is read in one task, as far as the other one goes.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from dataclasses import replace
+from itertools import accumulate, chain
 from typing import Any, NamedTuple, cast
 
 from dstream.base.records import record
 from dstream.engine.compiler.evaluation import read_op
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, OfOne, called_by, compile_end, compile_node, line_to
-from dstream.engine.physical.graph import AskForKept, Done, Ending, Last, Move, PartitionCount, Separated
+from dstream.engine.physical import vertices
+from dstream.engine.physical.graph import (
+    Ask,
+    AskForKept,
+    Done,
+    Ending,
+    Last,
+    Move,
+    PartitionCount,
+    Report,
+    Separated,
+)
 from dstream.engine.physical.vertices import (
     CachedInput,
     Evaluation,
     FromTable,
     Input,
     Items,
+    Rows,
     SourceSplits,
     Splits,
+    Taken,
     Vertex,
     in_one_task,
     one_after_another,
     piped,
 )
+from dstream.engine.tasks.readers import ReadPlaces, read_buckets
+from dstream.engine.tasks.routing import RouteByPlaceAmongAll
 from dstream.engine.tasks.sinks import Branch, WriteEach, WriteItems
+from dstream.errors import UnsupportedError
+from dstream.operators.joins.pairs import SideBySide, zipped_batches
 from dstream.operators.rows import services as services
 from dstream.operators.rows.caches import read_here
 from dstream.operators.rows.guards import shipped
-from dstream.operators.rows.operations import Task, operation
+from dstream.operators.rows.operations import Task, operation, some
 from dstream.plan.operations.elementwise import Chain, UsingBatches
 from dstream.plan.operations.ends import Several, Write
+from dstream.plan.operations.pairs import Zip
 from dstream.plan.operations.streams import Cache, Concat, Fork, Hint, Read, ReadCache, Table
 from dstream.plan.steps import Op, Step
 from dstream.plan.walk import topological
@@ -268,3 +292,113 @@ def _ops(end: Write, compiling: Compiling) -> tuple[tuple[Op, ...], tuple[Evalua
     chains = [node for node in reversed(line_to(end.upstream)) if isinstance(node, Chain)]
     found = [ops_on_workers(node, compiling) for node in chains]
     return tuple(op for ops, _, _ in found for op in ops), tuple(each for *_, decided in found for each in decided)
+
+
+@compile_node.register
+def _(node: Zip, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    left, right = inputs
+    ends = (compiling.is_bounded(node.left), compiling.is_bounded(node.right))
+    if not any(ends) or not compiling.is_bounded(node):
+        raise UnsupportedError(
+            f"the Spark engine does not run {node.label()} of an endless stream where the result has no end: "
+            "limit(n) right behind it, or limit() the endless side before"
+        )
+    left, right = (each if is_end else _endless(node, each) for each, is_end in zip((left, right), ends, strict=True))
+    return (compiling.decide(ZipByPosition(node, left, right, compiling.facts, ends)),)
+
+
+def _endless(node: Zip, items: Items) -> Items:
+    if all(isinstance(each, Splits) for each in items):
+        return in_one_task(items)
+    raise UnsupportedError(
+        f"the Spark engine does not run {node.label()} on an infinite stream that follows one with a shuffle "
+        "(sorted, distinct); limit() it before"
+    )
+
+
+@record(slots=False, eq=False)
+class ZipByPosition:
+    """A zip that counts the items of each partition, and routes those of both sides by their positions.
+
+    Attributes:
+        ends: which of the sides end.
+        partitions: in how many each side stands.
+    """
+
+    node: Zip
+    left: Items
+    right: Items
+    facts: ClusterFacts
+    ends: tuple[bool, bool]
+    partitions: tuple[int, int] = (0, 0)
+
+    counts = True
+
+    @property
+    def inputs(self) -> tuple[Items, ...]:
+        return self.left, self.right
+
+    def begin(self, inputs: tuple[Items, ...], partitions: tuple[PartitionCount, ...]) -> Move:
+        left, right = (number or 0 for number in partitions)
+        begun = replace(self, left=inputs[0], right=inputs[1], partitions=(left, right))
+        if all(self.ends) and (self.facts.is_sequential or left == right == 1):
+            return begun._in_one_task()
+        return begun._ask()
+
+    def _in_one_task(self) -> Move:
+        step = self.node.step
+        first = Vertex(self.left, WriteItems(), step)
+        second = Vertex(self.right, WriteItems(), step)
+        return self._met((Taken(first), Taken(second, behind=1)), 1, 0, "both sides come to one task")
+
+    def _ask(self) -> Move:
+        # One vertex for both sides, so that one job counts all partitions.
+        sides = (self.left if self.ends[0] else ()) + (self.right if self.ends[1] else ())
+        kept = Vertex(sides, WriteItems(), self.node.step, is_kept=True)
+        purpose = f"how many items each partition {'of both sides ' if all(self.ends) else ''}has"
+        return Ask(self, kept, "places", vertices.ITEMS, self.node.step, purpose)
+
+    def next(self, report: Report) -> Move:
+        left, right = self.partitions
+        counted = [left if self.ends[0] else 0, right if self.ends[1] else 0]
+        found = [0] * sum(counted)
+        for source, _, _, size in report.rows:
+            found[source] += size
+        lefts, rights = found[: counted[0]], found[counted[0] :]
+        totals = [sum(side) for side, is_end in zip((lefts, rights), self.ends, strict=True) if is_end]
+        wanted = max(totals) if self.node.how in ("longest", "interleaved") else min(totals)
+        targets = 1 if self.facts.is_sequential else self.facts.targets(max(counted))
+        # One more than wanted of the longer side shows that it is longer.
+        most = wanted + (self.node.how == "strict")
+        sides = (self.left, lefts, 0), (self.right, rights, counted[0])
+        placed = [
+            self._places_kept(report.vertex, first, sizes, most) if is_end else _places(items, most)
+            for is_end, (items, sizes, first) in zip(self.ends, sides, strict=True)
+        ]
+        route = RouteByPlaceAmongAll(wanted, targets)
+        first, second = (Taken(Vertex(items, route, self.node.step)) for items in placed)
+        taken = (first, replace(second, behind=targets))
+        return self._met(taken, targets, wanted, "items of both sides go to the stretch of their place")
+
+    def _places_kept(self, kept: Vertex, first: int, sizes: Sequence[int], most: int) -> Items:
+        """Return the items of a side, which are there, with their places."""
+        port = vertices.ITEMS.of_sources(first, first + len(sizes))
+        reader = ReadPlaces(first, tuple(accumulate(sizes, initial=0)), most)
+        return (Rows((Taken(kept, port),), None, reader, why=_STAY),)
+
+    def _met(self, taken: tuple[Taken, ...], targets: int, wanted: int, why: str) -> Done:
+        met = Rows(taken, targets, read_buckets, why=why)
+        does = functools.partial(zipped_batches, SideBySide.of(self.node), targets, wanted)
+        return Done(piped((met,), self.node, does, "puts both sides together; the left one is held"))
+
+
+_STAY = "the items stay where they are; this process learns how many each partition has"
+
+
+def _places(items: Items, most: int) -> Items:
+    """Return the items of a side without an end, which one task reads as far as wanted, with their places."""
+    return piped(items, None, functools.partial(_numbered, most))
+
+
+def _numbered(most: int, items: Iterator[Any], task: Task) -> Iterator[tuple[int, Any]]:
+    return enumerate(some(items, 0, most))

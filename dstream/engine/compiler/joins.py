@@ -1,14 +1,10 @@
-"""Operations on two streams, compiled: joins, hash joins and zips.
+"""Operations on two streams by key, compiled: joins and hash joins.
 
 A join first computes the side that may be small, routed by its keys, and keeps it. If its bytes are few, they come to
 the driver and travel with the other side's stage, where nothing moves. If not, one shuffle brings both sides together:
 in each partition the side that is held comes first.
 
 A hash join brings the right side to all tasks. Nothing of the left side moves, so its items keep their order.
-
-A zip takes two jobs. The first one leaves the items of both sides where they are, and tells how many each partition
-has. Then the places are cut into stretches, one for each target, and the items of both sides go to the stretch of their
-place. An endless side is read in one task, as far as the other one goes.
 """
 
 from __future__ import annotations
@@ -16,11 +12,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from itertools import accumulate
 from typing import Any
 
+from dstream.base.memory import SMALL_SIDE
 from dstream.base.records import record
-from dstream.engine.compiler.evaluation import key_in_columns
+from dstream.engine.compiler.evaluation import PartsUsed, Shape, collector_read, key_in_columns
+from dstream.engine.compiler.inputs import chain_read
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, called_by, compile_node
 from dstream.engine.physical import vertices
 from dstream.engine.physical.graph import Ask, Done, Move, Outcome, PartitionCount, Report, SendToAll
@@ -30,32 +27,33 @@ from dstream.engine.physical.vertices import (
     Items,
     OutputFormat,
     Rows,
-    Splits,
     Taken,
     Vertex,
-    in_one_task,
     one_by_one,
     only_if,
     piped,
 )
-from dstream.engine.tasks.process import Payloads
-from dstream.engine.tasks.readers import ReadPlaces, read_buckets
-from dstream.engine.tasks.routing import LookUp, RouteByPlaceAmongAll, RouteSide, WriteRightSide
+from dstream.engine.tasks.process import InFunction, Payloads
+from dstream.engine.tasks.readers import read_buckets
+from dstream.engine.tasks.routing import JoinWithSent, LookUp, RouteSide, WriteRightSide
 from dstream.engine.tasks.rows import ITEMS, WATERMARKS
-from dstream.engine.tasks.sinks import WriteItems
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.operators.joins.hash import Matching, Membership
 from dstream.operators.joins.lookup import RightSide
 from dstream.operators.joins.nearest import Nearest, nearest_batches
-from dstream.operators.joins.pairs import SideBySide, cogroup_batches, join_batches, join_with, zipped_batches
+from dstream.operators.joins.pairs import cogroup_batches, join_batches
 from dstream.operators.rows.keys import Side, sides_of
-from dstream.operators.rows.operations import Task, some
-from dstream.plan.operations.pairs import AsOf, CoGroup, HashJoin, Join, SemiJoin, Zip
-from dstream.plan.operations.streams import Node
+from dstream.plan.operations.elementwise import Chain
+from dstream.plan.operations.ends import Collect, Write
+from dstream.plan.operations.keyed import Aggregate
+from dstream.plan.operations.pairs import AsOf, CoGroup, HashJoin, Join, SemiJoin
+from dstream.plan.operations.streams import Hint, Node, Read
 from dstream.plan.steps import KeyInColumns
+from dstream.plan.walk import topological
+from dstream.spi import Collector
 
-__all__ = ["BroadcastHashJoin", "ZipByPosition", "may_be_small"]
+__all__ = ["BroadcastHashJoin", "may_be_small"]
 
 
 IsLeft = bool
@@ -66,18 +64,56 @@ IsLeft = bool
 def _(node: Join, inputs: Sequence[Items], compiling: Compiling) -> Items:
     left, right = inputs
     candidates = tuple(may_be_small(node, compiling.is_bounded))
-    keys = _keys_read(node, compiling)
-    is_bounded = compiling.is_bounded(node)
-    return (compiling.decide(AdaptiveJoin(node, left, right, compiling.facts, candidates, is_bounded, keys)),)
+    return (compiling.decide(_adaptive(node, left, right, candidates, compiling)),)
 
 
 @compile_node.register
 def _(node: SemiJoin, inputs: Sequence[Items], compiling: Compiling) -> Items:
     left, right = inputs
     # Only the right side may travel: copies of the left one would give an item once in each task that matches it.
-    keys = _keys_read(node, compiling)
-    is_bounded = compiling.is_bounded(node)
-    return (compiling.decide(AdaptiveJoin(node, left, right, compiling.facts, (False,), is_bounded, keys)),)
+    return (compiling.decide(_adaptive(node, left, right, (False,), compiling)),)
+
+
+def _adaptive(
+    node: Join | SemiJoin, left: Items, right: Items, candidates: tuple[IsLeft, ...], compiling: Compiling
+) -> AdaptiveJoin:
+    keys, is_bounded = _keys_read(node, compiling), compiling.is_bounded(node)
+    used = _parts_used(node, compiling)
+    return AdaptiveJoin(node, left, right, compiling.facts, candidates, is_bounded, keys, used)
+
+
+def _parts_used(node: Join | SemiJoin, compiling: Compiling) -> PartsUsed | None:
+    """Return what the steps behind a join use of its rows; None if they need all of these.
+
+    Where a row may have no partner, functions get the items.
+    """
+    is_inner = isinstance(node, SemiJoin) or node.how == "inner"
+    if compiling.facts.columns != "auto" or not is_inner:
+        return None
+    used, items = (PartsUsed((True,)), True) if isinstance(node, SemiJoin) else (PartsUsed((True, False)), _PAIR)
+    reader: Node | None = compiling.only_reader(node)
+    while isinstance(reader, Chain | Hint):
+        for op in chain_read(reader, compiling)[0].ops if isinstance(reader, Chain) else ():
+            items = used.behind(op, items)
+        reader = compiling.only_reader(reader)
+    collector = _collector_of(reader)
+    known = None if collector is None else collector_read(collector, compiling.namespaces, is_verified=False)[0]
+    used.collected(None if known is None else known.on_columns(), items)
+    return used
+
+
+_PAIR: Shape = (None, (True, False))
+"""An entry of a key and the rows of both sides."""
+
+
+def _collector_of(node: Node | None) -> Collector[Any, Any, Any] | None:
+    """Return the collector that takes the items of an operation where they are, if one does."""
+    match node:
+        case Collect() | Write():
+            return node.collector
+        case Aggregate(reductions=(reduction,)) if node.combines:
+            return reduction
+    return None
 
 
 _Key = tuple[KeyInColumns | None, Sequence[Evaluation]]
@@ -124,6 +160,7 @@ class AdaptiveJoin:
         candidates: the sides whose sizes are still to be looked at.
         counts: both sides end.
         keys: what is known of both key functions, if columns can take them; None: they are called.
+        used: the parts of the rows that are used behind it; None: all.
         targets: to how many partitions items go if both sides move.
         partitions: in how many each side stands.
         kept: the sides that were computed.
@@ -138,6 +175,7 @@ class AdaptiveJoin:
     candidates: tuple[IsLeft, ...]
     counts: bool
     keys: tuple[_Key, _Key] | None = None
+    used: PartsUsed | None = None
     targets: int = 0
     partitions: tuple[int, int] = (0, 0)
     kept: Mapping[IsLeft, Vertex] = field(default_factory=dict)
@@ -168,37 +206,63 @@ class AdaptiveJoin:
 
     def _sizes(self) -> tuple[Outcome, ...]:
         """Return how large the side may be that is looked at; `peek` steps may have seen something of a small one."""
-        largest, name = self.facts.largest_small_side, _name(self.candidates[0])
-        is_last = len(self.candidates) == 1
-        small = f"if it is at most {_bytes(largest)}"
-        large = f"if no side is at most {_bytes(largest)}" if is_last else f"if the {name} side is larger"
+        largest, name = self._largest(self.candidates[0]), _name(self.candidates[0])
+        is_last, bound = len(self.candidates) == 1, self._bound(self.candidates[0])
+        small = f"if it is {bound}"
+        large = f"if no side is {bound}" if is_last else f"if the {name} side is larger"
         return (
             Outcome(((ITEMS, 0),), small),
             Outcome(((ITEMS, 0), (ITEMS + 1, 1)), small),
             Outcome(((ITEMS, largest + 1),), large),
         )
 
-    def next(self, report: Report) -> Move:
+    def _largest(self, is_left: IsLeft) -> int:
+        """Return how many bytes a side may have to be sent to the tasks of the other one."""
+        if not self.counts:  # Without an end, the other side cannot be shuffled.
+            return self.facts.largest_small_side
+        return self.facts.largest_sent(self.partitions[1 if is_left else 0], self.sizes.get(not is_left))
+
+    def _bound(self, is_left: IsLeft) -> str:
+        """Return the same in words."""
+        if (not is_left) not in self.sizes or self.facts.largest_small_side <= SMALL_SIDE:
+            return f"at most {_bytes(self._largest(is_left))}"
+        return f"at most {_bytes(SMALL_SIDE)}, or small beside the other one"
+
+    def _sent(self) -> IsLeft | None:
+        """Return which measured side is sent to the tasks of the other one, the smaller one first; None: neither."""
+        by_size = sorted(self.sizes, key=self.sizes.__getitem__)
+        return next((is_left for is_left in by_size if self.sizes[is_left] <= self._largest(is_left)), None)
+
+    def next(self, report: Any) -> Move:
+        if not isinstance(report, Report):
+            return self._travelling(self.candidates[0], report)
         is_left, *others = self.candidates
         if self.is_coming:
-            return self._travelling(is_left, tuple(bytes(row.payload) for row in report.rows))
+            return self._come(tuple(bytes(row.payload) for row in report.rows))
         size = sum(size for channel, size in report.rows if channel == ITEMS)
         known = replace(self, sizes={**self.sizes, is_left: size})
         if any(channel > ITEMS or channel == WATERMARKS for channel, _ in report.rows):
             known = replace(known, beside=self.beside | {is_left})
-        if size <= self.facts.largest_small_side:
-            purpose = f"the {_name(is_left)} side comes to this process"
-            coming = replace(known, is_coming=True)
-            return Ask(coming, report.vertex, "rows", vertices.ITEMS, self.node.step, purpose)
-        return replace(known, candidates=tuple(others))._look_at_next()
+        sent = known._sent()
+        if sent is None:
+            return replace(known, candidates=tuple(others))._look_at_next()
+        purpose = f"the {_name(sent)} side comes to this process"
+        coming = replace(known, candidates=(sent,), is_coming=True)
+        return Ask(coming, known.kept[sent], "rows", vertices.ITEMS, self.node.step, purpose)
 
-    def _travelling(self, is_left: IsLeft, payloads: tuple[bytes, ...]) -> Move:
-        """Let a side that came to the driver travel from there to each task of the other one."""
+    def _come(self, payloads: tuple[bytes, ...]) -> Move:
+        """Let the tasks have a side that came to the driver: with their function, or a large one apart from it."""
+        if sum(map(len, payloads)) > SMALL_SIDE:
+            return SendToAll(self, payloads)
+        return self._travelling(self.candidates[0], InFunction("", payloads))
+
+    def _travelling(self, is_left: IsLeft, sent: Payloads) -> Move:
+        """Let a side travel to each task of the other one."""
         other = not is_left
         passing: Items = (self._kept(other),) if other in self.kept else self._items(other)
         side = None if other in self.kept else self._side(other)
         matching = self._matching(is_left)
-        join = functools.partial(join_with, payloads, matching, self._side(is_left).step, side)
+        join = JoinWithSent(sent, matching, self._side(is_left).step, side)
         note = f"each task has the whole {_name(is_left)} side"
         decided = () if side is None else self._keys_of(other)
         met = piped(passing, self.node, join, note, decided, self._gives(), beside=(self.kept[is_left],))
@@ -271,15 +335,18 @@ class AdaptiveJoin:
     def _notes(self) -> tuple[str, ...]:
         if not isinstance(self.node, Join | SemiJoin):
             return ()
-        names = " or ".join(_name(is_left) for is_left in self.kept)
-        largest = _bytes(self.facts.largest_small_side)
-        small = f"if the {names} side is at most {largest}, it travels to the tasks of the other one, and nothing moves"
-        return (f"{small}; a hot key is split then", _HOT_KEY) if names else (_HOT_KEY,)
+        if not self.kept:
+            return (_HOT_KEY,)
+        names, bound = " or ".join(map(_name, self.kept)), self._bound(list(self.kept)[-1])
+        small = f"if the {names} side is {bound}, it travels to the tasks of the other one, and nothing moves"
+        return f"{small}; a hot key is split then", _HOT_KEY
 
     def _routed(self, is_left: IsLeft, *, is_kept: bool = False, first: int = 0) -> Vertex:
         in_columns = self.facts.reads_functions and isinstance(self.node, Join | SemiJoin)
-        sink = RouteSide(self._side(is_left), self.targets, in_columns)
-        does = f"sends the items of the {_name(is_left)} side to the place of their key"
+        node = self.node.left if is_left else self.node.right
+        parts = None if self.used is None else self.used.of(is_left)
+        sink = RouteSide(self._side(is_left), self.targets, in_columns, parts)
+        does = f"sends the items of the {_name(is_left)} side to the place of their key{_few(parts, node)}"
         return Vertex(self._items(is_left), sink, self.node.step, is_kept, first, does, decided=self._keys_of(is_left))
 
     def _keys_of(self, is_left: IsLeft) -> Sequence[Evaluation]:
@@ -297,6 +364,13 @@ class AdaptiveJoin:
     @property
     def _sides(self) -> tuple[Side, Side]:
         return sides_of(self.node, (None, None) if self.keys is None else (self.keys[0][0], self.keys[1][0]))
+
+
+def _few(parts: frozenset[str] | None, side: Node) -> str:
+    """Return which columns of files alone are sent, in words."""
+    reads = (each for each in topological(side) if isinstance(each, Read))
+    is_named = parts and any(getattr(each.source, "maker", "") == "parquet_rows" for each in reads)
+    return f"; of rows of Parquet {', '.join(sorted(parts))} alone" if parts and is_named else ""
 
 
 _MEET = "equal keys of both sides meet in one place"
@@ -373,113 +447,3 @@ class BroadcastHashJoin:
     def _sent(self, sent: Payloads) -> Move:
         note = "each process has the whole right side, as a table"
         return Done(piped(self.left, self.node, LookUp(self.node, sent), note, self.decided, beside=self.computed))
-
-
-@compile_node.register
-def _(node: Zip, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    left, right = inputs
-    ends = (compiling.is_bounded(node.left), compiling.is_bounded(node.right))
-    if not any(ends) or not compiling.is_bounded(node):
-        raise UnsupportedError(
-            f"the Spark engine does not run {node.label()} of an endless stream where the result has no end: "
-            "limit(n) right behind it, or limit() the endless side before"
-        )
-    left, right = (each if is_end else _endless(node, each) for each, is_end in zip((left, right), ends, strict=True))
-    return (compiling.decide(ZipByPosition(node, left, right, compiling.facts, ends)),)
-
-
-def _endless(node: Zip, items: Items) -> Items:
-    if all(isinstance(each, Splits) for each in items):
-        return in_one_task(items)
-    raise UnsupportedError(
-        f"the Spark engine does not run {node.label()} on an infinite stream that follows one with a shuffle "
-        "(sorted, distinct); limit() it before"
-    )
-
-
-@record(slots=False, eq=False)
-class ZipByPosition:
-    """A zip that counts the items of each partition, and routes those of both sides by their positions.
-
-    Attributes:
-        ends: which of the sides end.
-        partitions: in how many each side stands.
-    """
-
-    node: Zip
-    left: Items
-    right: Items
-    facts: ClusterFacts
-    ends: tuple[bool, bool]
-    partitions: tuple[int, int] = (0, 0)
-
-    counts = True
-
-    @property
-    def inputs(self) -> tuple[Items, ...]:
-        return self.left, self.right
-
-    def begin(self, inputs: tuple[Items, ...], partitions: tuple[PartitionCount, ...]) -> Move:
-        left, right = (number or 0 for number in partitions)
-        begun = replace(self, left=inputs[0], right=inputs[1], partitions=(left, right))
-        if all(self.ends) and (self.facts.is_sequential or left == right == 1):
-            return begun._in_one_task()
-        return begun._ask()
-
-    def _in_one_task(self) -> Move:
-        step = self.node.step
-        first = Vertex(self.left, WriteItems(), step)
-        second = Vertex(self.right, WriteItems(), step)
-        return self._met((Taken(first), Taken(second, behind=1)), 1, 0, "both sides come to one task")
-
-    def _ask(self) -> Move:
-        # One vertex for both sides, so that one job counts all partitions.
-        sides = (self.left if self.ends[0] else ()) + (self.right if self.ends[1] else ())
-        kept = Vertex(sides, WriteItems(), self.node.step, is_kept=True)
-        purpose = f"how many items each partition {'of both sides ' if all(self.ends) else ''}has"
-        return Ask(self, kept, "places", vertices.ITEMS, self.node.step, purpose)
-
-    def next(self, report: Report) -> Move:
-        left, right = self.partitions
-        counted = [left if self.ends[0] else 0, right if self.ends[1] else 0]
-        found = [0] * sum(counted)
-        for source, _, _, size in report.rows:
-            found[source] += size
-        lefts, rights = found[: counted[0]], found[counted[0] :]
-        totals = [sum(side) for side, is_end in zip((lefts, rights), self.ends, strict=True) if is_end]
-        wanted = max(totals) if self.node.how in ("longest", "interleaved") else min(totals)
-        targets = 1 if self.facts.is_sequential else self.facts.targets(max(counted))
-        # One more than wanted of the longer side shows that it is longer.
-        most = wanted + (self.node.how == "strict")
-        sides = (self.left, lefts, 0), (self.right, rights, counted[0])
-        placed = [
-            self._places_kept(report.vertex, first, sizes, most) if is_end else _places(items, most)
-            for is_end, (items, sizes, first) in zip(self.ends, sides, strict=True)
-        ]
-        route = RouteByPlaceAmongAll(wanted, targets)
-        first, second = (Taken(Vertex(items, route, self.node.step)) for items in placed)
-        taken = (first, replace(second, behind=targets))
-        return self._met(taken, targets, wanted, "items of both sides go to the stretch of their place")
-
-    def _places_kept(self, kept: Vertex, first: int, sizes: Sequence[int], most: int) -> Items:
-        """Return the items of a side, which are there, with their places."""
-        port = vertices.ITEMS.of_sources(first, first + len(sizes))
-        reader = ReadPlaces(first, tuple(accumulate(sizes, initial=0)), most)
-        return (Rows((Taken(kept, port),), None, reader, why=_STAY),)
-
-    def _met(self, taken: tuple[Taken, ...], targets: int, wanted: int, why: str) -> Done:
-        met = Rows(taken, targets, read_buckets, why=why)
-        does = functools.partial(zipped_batches, SideBySide.of(self.node), targets, wanted)
-        return Done(piped((met,), self.node, does, "puts both sides together; the left one is held"))
-
-
-_STAY = "the items stay where they are; this process learns how many each partition has"
-
-
-def _places(items: Items, most: int) -> Items:
-    """Return the items of a side without an end, which one task reads as far as wanted, with their places."""
-    return piped(items, None, functools.partial(_numbered, most))
-
-
-def _numbered(most: int, items: Iterator[Any], task: Task) -> Iterator[tuple[int, Any]]:
-    return enumerate(some(items, 0, most))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from dstream.base.memory import DEFAULT_BROADCAST
+from dstream.base.memory import DEFAULT_BROADCAST, SMALL_SIDE
 from dstream.base.records import record
 from dstream.engine.compiler.changed_containers import containers_changed
 from dstream.engine.physical.graph import Decision, Done, Ending, Graph, Move, PartitionCount
@@ -34,7 +34,7 @@ from dstream.plan.operations.ends import End, Several
 from dstream.plan.operations.sort_limit import Limit, TakeWhile
 from dstream.plan.operations.streams import Hint, Node
 from dstream.plan.properties import bounded_operations, ordered_operations
-from dstream.plan.walk import fold
+from dstream.plan.walk import fold, topological
 from dstream.spi import Collector, Gatherer
 
 __all__ = [
@@ -65,7 +65,7 @@ class ClusterFacts:
     Attributes:
         parallelism: in how many partitions sources are divided.
         cores: how many tasks run at the same time.
-        largest_small_side: how many bytes of one side of a join may travel to every task; below 0, none.
+        largest_small_side: how many bytes of one side of a join may travel to every task at most; below 0, none.
         items_of_a_piece: how many items of the caller's own go into one split, if that is bounded.
         broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
         columns: whether functions are read, so that their expressions run in their place.
@@ -89,6 +89,20 @@ class ClusterFacts:
     def is_sequential(self) -> bool:
         """Whether one task does all work."""
         return self.parallelism == 1
+
+    def largest_sent(self, tasks: int, other: int | None = None) -> int:
+        """Return how many bytes a side of a join may have to be sent whole to each task of the other side.
+
+        That costs its bytes for each task; a shuffle costs the bytes of both sides once.
+
+        Args:
+            tasks: of the other side; 0 if they were not counted.
+            other: how many bytes that side has; None: it was not measured, and is taken to be as large.
+        """
+        most = self.largest_small_side
+        if tasks == 1 or (tasks == 2 and other is None):
+            return most
+        return min(most, SMALL_SIDE if other is None or not tasks else max(SMALL_SIDE, other // (tasks - 1)))
 
     def targets(self, partitions: int) -> int:
         """Return in how many partitions to shuffle the rows of `partitions` partitions."""
@@ -124,6 +138,19 @@ class Compiling:
     def is_ordered(self, node: Node) -> bool:
         """Say whether the items of an operation have an encounter order that must be kept."""
         return self._ordered[id(node)]
+
+    def only_reader(self, node: Node) -> Node | None:
+        """Return the operation or end that alone reads the items of an operation; None if there are several."""
+        readers = self._readers.get(id(node), ())
+        return readers[0] if len(readers) == 1 else None
+
+    @functools.cached_property
+    def _readers(self) -> dict[int, list[Node]]:
+        found: dict[int, list[Node]] = {}
+        for each in topological(self.root):
+            for upstream in each.inputs():
+                found.setdefault(id(upstream), []).append(each)
+        return found
 
     def items_of(self, node: Node) -> Items:
         """Return the items of an operation, compiled with all that it reads from."""

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from dstream.base.memory import DEFAULT_BROADCAST
+from dstream.base.memory import DEFAULT_BROADCAST, largest_side
 from dstream.engine.calls import Call, Cancellation, Operation, Progress, Submitted
 from dstream.engine.compiler import ClusterFacts, ColumnMode
 from dstream.engine.dead_letters import RecoveryReport
@@ -32,8 +32,6 @@ __all__ = ["InProcessEngine"]
 
 _UNSEEN = Progress(asked=False)
 _PLACE = "in this process"
-_LARGEST_SMALL_SIDE = 16 * 2**20
-"""The items of one side stay where they are, and those of the other one need not be divided by key."""
 
 
 class InProcessEngine:
@@ -75,7 +73,12 @@ class InProcessEngine:
         """Return the way of a plan in which no task moves: with one partition, unless it asks for more."""
         return RunHere(
             ClusterFacts(
-                parallelism(end) or cores, cores, _LARGEST_SMALL_SIDE, None, self._broadcast_limit, self._columns
+                parallelism(end) or cores,
+                cores,
+                largest_side(self._worker_memory),
+                None,
+                self._broadcast_limit,
+                self._columns,
             )
         )
 

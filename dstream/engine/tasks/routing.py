@@ -17,7 +17,9 @@ from dstream.engine.tasks.sinks import Router
 from dstream.failures import naming
 from dstream.keys import canonical, canonical_keys, stable_hash, stable_hashes
 from dstream.keys.hashing import keys_of
+from dstream.operators.joins.hash import Matching, Membership
 from dstream.operators.joins.lookup import RightSide, looked_up
+from dstream.operators.joins.pairs import join_with
 from dstream.operators.rows.batches import Batcher, dumps_columns
 from dstream.operators.rows.blocks import ColumnItems, given
 from dstream.operators.rows.group_tables import groups_of_table, is_table, tables_of_groups
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from dstream.operators.joins.columns import JoinRows
 
 __all__ = [
+    "JoinWithSent",
     "LookUp",
     "RouteByInput",
     "RouteByKeyAndPlace",
@@ -170,11 +173,13 @@ class RouteSide:
 
     Attributes:
         in_columns: whether keys that are ints go in columns.
+        parts: of records, those that are used behind the join, if items are not; None: all.
     """
 
     side: Side
     targets: int
     in_columns: bool = False
+    parts: frozenset[str] | None = None
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         task.check_can_route()
@@ -186,7 +191,7 @@ class RouteSide:
                 if rows is None:
                     yield from self._items(router, given(block))
                 else:
-                    yield from router.joined(rows)
+                    yield from router.joined(rows, self.parts)
             yield from router.rest()
 
     def _rows_of_block(self, block: Any) -> Any:
@@ -357,12 +362,12 @@ class _ColumnRouter:
             self._sequence += 1
             yield Row(target, self._task.partition, self._sequence, ITEMS, len(part), dumps(part))
 
-    def joined(self, rows: JoinRows) -> Iterator[Row]:
+    def joined(self, rows: JoinRows, parts: frozenset[str] | None = None) -> Iterator[Row]:
         """Give rows of a side of a join whose keys stand in columns; nothing waits before them."""
         from dstream.operators.joins.columns import sent_to_targets  # loads NumPy, which made the keys
 
         yield from self.rest()
-        for target, size, data in sent_to_targets(rows, len(self._held)):
+        for target, size, data in sent_to_targets(rows, len(self._held), parts):
             self._sequence += 1
             yield Row(target, self._task.partition, self._sequence, ITEMS, size, data)
 
@@ -388,6 +393,19 @@ class WriteRightSide:
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         for number, (size, data) in enumerate(self.side.batches(items)):
             yield Row(0, task.partition, number, ITEMS, size, data)
+
+
+@record(slots=False)
+class JoinWithSent:
+    """Join the items of one side with the whole of the other one, which was sent to all tasks; see `join_with`."""
+
+    sent: Payloads
+    matching: Matching | Membership
+    step: Step
+    side: Side | None
+
+    def __call__(self, items: Iterator[Any], task: Task) -> Iterator[Any]:
+        return join_with(self.sent.payloads(), self.matching, self.step, self.side, items, task)
 
 
 class LookUp:

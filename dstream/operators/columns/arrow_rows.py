@@ -7,24 +7,47 @@ at is never decoded.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from dstream.failures import naming
-from dstream.operators.columns.built_rows import Access, RowsWithParts
+from dstream.operators.columns.built_rows import Access, RowsWithParts, travels_as_column
 from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.encoded_calls import attribute_of_values, encoded_array
 from dstream.operators.columns.entries import Entries
 from dstream.operators.columns.strings import Strings, numbers_of_array, offsets_and_bytes
-from dstream.operators.columns.values import GREATEST, Bools, Column, Floats, Ints, NotColumnar, Objects, rows_at
+from dstream.operators.columns.values import (
+    GREATEST,
+    Bools,
+    Column,
+    Floats,
+    Ints,
+    NotColumnar,
+    Objects,
+    items_of,
+    rows_at,
+    stacked,
+)
+from dstream.operators.rows.batches import Reopened
 from dstream.operators.rows.blocks import Block
-from dstream.spi import ArrowRows
+from dstream.spi import ArrowRows, RowsAgain
 
-__all__ = ["Records", "attribute_of", "blocks_of_rows", "column_of_array", "member_of"]
+__all__ = [
+    "LateRows",
+    "Records",
+    "ReferredRows",
+    "attribute_of",
+    "blocks_of_rows",
+    "column_of_array",
+    "member_of",
+    "referred_rows",
+]
 
 
 class Records(RowsWithParts):
@@ -42,8 +65,8 @@ class Records(RowsWithParts):
     ) -> None:
         self.size = rows.size if places is None else len(places)
         self.rows = rows
-        self._step = step
-        self._places = places
+        self.step = step
+        self.places = places
         self._known = {} if known is None else known
 
     @property
@@ -56,13 +79,13 @@ class Records(RowsWithParts):
 
     def at(self, places: Any) -> Records:
         # Parts that were decoded are shared by all selections of the rows.
-        return Records(self.rows, self._step, places if self._places is None else self._places[places], self._known)
+        return Records(self.rows, self.step, places if self.places is None else self.places[places], self._known)
 
     def portions(self) -> Iterator[Iterable[Any]]:
-        with naming(self._step):
+        with naming(self.step):
             for start in range(0, self.size, self.rows.most):
                 few = slice(start, min(start + self.rows.most, self.size))
-                yield self.rows.items(few if self._places is None else self._places[few])
+                yield self.rows.items(few if self.places is None else self.places[few])
 
     def part(self, name: str) -> Column:
         if name not in self.rows.parts:
@@ -71,19 +94,19 @@ class Records(RowsWithParts):
         if array is None:
             raise NotColumnar(f"a part {name} that stands in no column")
         if column is not None:
-            return column if self._places is None else rows_at(column, self._places)
-        if self._places is not None:
-            array = ArrowRows.chosen(array, self._places)
+            return column if self.places is None else rows_at(column, self.places)
+        if self.places is not None:
+            array = ArrowRows.chosen(array, self.places)
         return column_of_array(array)
 
     def _found(self, name: str) -> tuple[Any, Column | None]:
         """Return a part as its source gives it, and as a column if it is one of records, or of numbers in all rows."""
         if name not in self._known:
-            with naming(self._step):
+            with naming(self.step):
                 array = self.rows.parts[name]()
             column: Column | None = None
             if isinstance(array, ArrowRows):
-                column = Records(array, self._step)
+                column = Records(array, self.step)
             elif array is not None and not array.null_count and _is_number(array.type):
                 column = _numbers(array)
             elif array is not None and _is_encoded(array.type):
@@ -92,6 +115,147 @@ class Records(RowsWithParts):
                     column = encoded_array(array)
             self._known[name] = array, column
         return self._known[name]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReferredRows:
+    """Rows of a source that travel as a reference to them and the columns of some parts.
+
+    Attributes:
+        again: reads them once more.
+        places: which rows of the reference these are.
+        members: the columns that travel, by the names of the parts.
+        names: those of all parts.
+        access: as of `RowsWithParts`.
+        step: how their source names itself.
+    """
+
+    again: RowsAgain
+    places: NDArray[Any]
+    members: Mapping[str, Column]
+    names: tuple[str, ...]
+    access: frozenset[Access]
+    step: Any
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """What rows have in common that can be put together."""
+        return tuple(self.members), self.names, self.access
+
+    def unpacked(self, reopened: Reopened) -> LateRows:
+        """Return the rows."""
+        return LateRows((self,), dict(self.members), reopened)
+
+    def read_again(self, reopened: Reopened) -> Records:
+        """Return the rows with all their parts, read once more.
+
+        Raises:
+            SourceError: they are gone, or others than before.
+        """
+        with naming(self.step):
+            rows = self.again.rows(reopened.of(self.again))
+            records = Records(rows, self.step, self.places.astype(np.int64))
+            if not all(_are_same(records, name, column) for name, column in self.members.items()):
+                raise self.again.changed()
+        return records
+
+
+def referred_rows(rows: RowsWithParts, wanted: frozenset[str]) -> ReferredRows | None:
+    """Return rows so that only some of their parts travel; None if all are wanted, or they cannot be read again.
+
+    Args:
+        rows: which.
+        wanted: the names of the parts that travel.
+    """
+    if not isinstance(rows, Records) or rows.rows.again is None or wanted >= set(rows.names):
+        return None
+    try:
+        members = {name: rows.part(name) for name in rows.names if name in wanted}
+    except NotColumnar:
+        return None
+    if not all(map(travels_as_column, members.values())):
+        return None
+    places = np.arange(rows.size) if rows.places is None else rows.places
+    few = np.asarray(places, np.min_scalar_type(rows.rows.size))
+    return ReferredRows(rows.rows.again, few, members, tuple(rows.names), rows.access, rows.step)
+
+
+def _are_same(records: Records, name: str, column: Column) -> bool:
+    """Say whether a part has the same values, to the last bit, as when it was read first."""
+    try:
+        found = records.part(name)
+    except NotColumnar:
+        return False
+    if isinstance(found, Strings) and isinstance(column, Strings):
+        return bool(found.values.equals(column.values))
+    if isinstance(found, Encoded) or isinstance(column, Encoded):
+        return repr(items_of(found)) == repr(items_of(column))
+    return type(found) is type(column) and found.values.tobytes() == column.values.tobytes()  # type: ignore[union-attr]
+
+
+class LateRows(RowsWithParts):
+    """Rows that have travelled with the columns of some parts. The other parts, and the items, are read again.
+
+    Who is to get a part or an item that did not travel waits for that, and gets what there was at first.
+
+    Args:
+        parts: the rows as they travelled, one after another.
+        known: the columns of some parts of all of them; it is filled.
+        reopened: where the sources of these are open, and of others beside them.
+        places: which of all rows these are, in order; None for all.
+    """
+
+    def __init__(
+        self,
+        parts: tuple[ReferredRows, ...],
+        known: dict[str, Column],
+        reopened: Reopened,
+        places: Any = None,
+    ) -> None:
+        self.size = sum(len(each.places) for each in parts) if places is None else len(places)
+        self._parts, self._known, self._reopened, self._places = parts, known, reopened, places
+
+    @staticmethod
+    def stacked(rows: Sequence[LateRows]) -> LateRows:
+        parts = tuple(chain.from_iterable(each._parts for each in rows))
+        if len({each.layout for each in parts}) > 1 or any(each._places is not None for each in rows):
+            raise NotColumnar("rows of several layouts")
+        known = {name: stacked([each.part(name) for each in rows]) for name in parts[0].members}
+        return LateRows(parts, known, rows[0]._reopened)
+
+    @property
+    def access(self) -> frozenset[Access]:
+        return self._parts[0].access
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self._parts[0].names
+
+    def at(self, places: Any) -> LateRows:
+        own = places if self._places is None else self._places[places]
+        return LateRows(self._parts, self._known, self._reopened, own)
+
+    def part(self, name: str) -> Column:
+        if name not in self.names:
+            raise NotColumnar(f"a part {name} that is not there")
+        if name not in self._known:
+            self._known[name] = stacked([each.part(name) for each in self._read_again()])
+        column = self._known[name]
+        return column if self._places is None else rows_at(column, self._places)
+
+    def portions(self) -> Iterator[Iterable[Any]]:
+        if len(self._parts) == 1:
+            (records,) = self._read_again()
+            yield from (records if self._places is None else records.at(self._places)).portions()
+            return
+        portions = chain.from_iterable(each.portions() for each in self._read_again())
+        if self._places is None:
+            yield from portions
+        else:
+            yield map(list(chain.from_iterable(portions)).__getitem__, self._places.tolist())
+
+    def _read_again(self) -> Iterator[Records]:
+        return (each.read_again(self._reopened) for each in self._parts)
 
 
 def blocks_of_rows(given: Iterator[ArrowRows | Iterator[Any]], step: Any) -> Iterator[Block]:

@@ -48,7 +48,7 @@ __all__ = [
     "has_plain_operators",
     "makes_plain_objects",
     "packed_rows",
-    "stacked_rows",
+    "travels_as_column",
     "tuples_of_lists",
 ]
 
@@ -78,6 +78,15 @@ class RowsWithParts(LazyRows):
     def has_other_parts(self) -> bool:
         """Whether items may have parts that are not among `names`."""
         return True
+
+    @staticmethod
+    def stacked(rows: Sequence[Any]) -> RowsWithParts:
+        """Return rows of this class one after another, which travelled in several parts.
+
+        Raises:
+            NotColumnar: they are of several layouts, or a part has several types; or rows of this class do not travel.
+        """
+        raise NotColumnar("rows that are not put together")
 
     @abstractmethod
     def part(self, name: str) -> Column:
@@ -117,6 +126,14 @@ class BuiltRows(RowsWithParts):
     @property
     def has_other_parts(self) -> bool:
         return False
+
+    @staticmethod
+    def stacked(rows: Sequence[BuiltRows]) -> BuiltRows:
+        first = rows[0]
+        if not all(first.has_layout_of(each) for each in rows):
+            raise NotColumnar("rows of several layouts")
+        members = {name: stacked([each.members[name] for each in rows]) for name in first.members}
+        return BuiltRows(first.kind, members, sum(each.size for each in rows))
 
     def has_layout_of(self, other: BuiltRows) -> bool:
         """Say whether the items of other rows are of the same class, with the same parts in the same order."""
@@ -198,15 +215,18 @@ def packed_rows(rows: RowsWithParts) -> PackedRows | None:
         members = {name: rows.part(name) for name in names}
     except NotColumnar:
         return None
-    if not rows.size or not all(
-        isinstance(each, Ints | Floats | Bools | Strings | Encoded) for each in members.values()
-    ):
+    if not rows.size or not all(map(travels_as_column, members.values())):
         return None
     first = next(chain.from_iterable(rows.at(np.arange(1)).portions()))
     there = tuple(first) if type(first) is dict else field_names(type(first)) if has_plain_fields(type(first)) else ()
     if there != names or hasattr(first, "__del__"):
         return None
     return PackedRows(type(first), members, rows.size)
+
+
+def travels_as_column(part: Column) -> bool:
+    """Say whether a part of rows travels as a column, whose values belong to one row each."""
+    return isinstance(part, Ints | Floats | Bools | Strings | Encoded)
 
 
 class ChangedRows(RowsWithParts):
@@ -290,19 +310,6 @@ def built_rows(kind: type, names: tuple[str, ...], columns: Sequence[Column], si
         raise NotColumnar("an object of a class with code of its own")
     named = map(str, range(len(columns))) if kind is list else names
     return BuiltRows(kind, dict(zip(named, columns, strict=True)), size)
-
-
-def stacked_rows(parts: Sequence[BuiltRows]) -> BuiltRows:
-    """Return rows one after another.
-
-    Raises:
-        NotColumnar: they are of several layouts, or a part has several types.
-    """
-    first = parts[0]
-    if not all(first.has_layout_of(each) for each in parts):
-        raise NotColumnar("rows of several layouts")
-    members = {name: stacked([each.members[name] for each in parts]) for name in first.members}
-    return BuiltRows(first.kind, members, sum(each.size for each in parts))
 
 
 def changed_rows(of: Column, kind: str, names: tuple[str, ...], columns: Sequence[Column]) -> ChangedRows:

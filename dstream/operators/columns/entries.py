@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dstream.operators.columns.built_rows import Access, BuiltRows, ChangedRows, RowsWithParts, stacked_rows
+from dstream.operators.columns.built_rows import Access, BuiltRows, ChangedRows, RowsWithParts
 from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.strings import StringLists, Strings, offsets_and_bytes
 from dstream.operators.columns.values import (
@@ -122,8 +122,9 @@ class RowValues:
 
 
 def _stacked(parts: Sequence[Column]) -> Column:
-    are_built = len(parts) > 1 and all(isinstance(each, BuiltRows) for each in parts)
-    return stacked_rows(cast("Sequence[BuiltRows]", parts)) if are_built else stacked(parts)
+    kind, *others = set(map(type, parts))
+    is_of_rows = len(parts) > 1 and not others and issubclass(kind, RowsWithParts)
+    return kind.stacked(parts) if is_of_rows else stacked(parts)  # type: ignore[attr-defined]
 
 
 def _is_plain(values: list[Any] | Column) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 
 from dstream.base.pickling import dumps
 from dstream.keys import stable_hashes
+from dstream.operators.columns.arrow_rows import ReferredRows, referred_rows
 from dstream.operators.columns.built_rows import PackedRows, RowsWithParts, packed_rows
 from dstream.operators.columns.chain_evaluation import compare_results
 from dstream.operators.columns.entries import Entries, JoinedRows, PassingRows, RowValues
@@ -28,7 +29,7 @@ from dstream.operators.columns.values import (
     rows_at,
 )
 from dstream.operators.joins.key_index import Int64s, KeyIndex, Keys, keys_at
-from dstream.operators.rows.batches import dumps_items, loads_items
+from dstream.operators.rows.batches import Reopened, dumps_items, loads_items
 from dstream.operators.rows.blocks import Block
 from dstream.plan.steps import KeyInColumns, unchanged
 from dstream.values.entries import as_entry, key_of
@@ -118,19 +119,21 @@ class JoinBatch:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def unpacked(self) -> list[Any] | Column:
-        """Return the values as they travelled."""
-        found: list[Any] | Column | PackedRows = loads_items(self.data)
+    def unpacked(self, reopened: Reopened | None = None) -> list[Any] | Column:
+        """Return the values as they travelled; what did not is read where other rows are read again."""
+        found: list[Any] | Column | PackedRows | ReferredRows = loads_items(self.data)
+        if isinstance(found, ReferredRows):
+            return found.unpacked(reopened or Reopened())
         return found.unpacked() if isinstance(found, PackedRows) else found
 
-    def values(self) -> list[Any]:
+    def values(self, reopened: Reopened | None = None) -> list[Any]:
         """Return the values."""
-        values = self.unpacked()
+        values = self.unpacked(reopened)
         return values if isinstance(values, list) else items_of(values)
 
-    def lists(self) -> tuple[list[Any], list[Any]]:
+    def lists(self, reopened: Reopened | None = None) -> tuple[list[Any], list[Any]]:
         """Return the keys and the values."""
-        return self.keys.tolist(), self.values()
+        return self.keys.tolist(), self.values(reopened)
 
 
 Values: TypeAlias = "list[Any] | Column | JoinBatch"
@@ -197,8 +200,16 @@ def are_of_one_type(batches: Sequence[JoinBatch]) -> bool:
     return not any(are_texts) or (all(are_texts) and sum(bytes_of(batch.keys) for batch in batches) <= MOST_BYTES)
 
 
-def sent_to_targets(rows: JoinRows, targets: int) -> Iterator[tuple[int, int, bytes]]:
-    """Give (target, number of rows, pickled `JoinBatch`) of the rows that go to each target, in order."""
+def sent_to_targets(
+    rows: JoinRows, targets: int, wanted: frozenset[str] | None = None
+) -> Iterator[tuple[int, int, bytes]]:
+    """Give (target, number of rows, pickled `JoinBatch`) of the rows that go to each target, in order.
+
+    Args:
+        rows: the keys and the values.
+        targets: in how many partitions both sides meet.
+        wanted: the parts of records that are used behind the join, if items are not; None: all.
+    """
     keys, values = rows
     # Rows for one target are copied as well: a slice would be pickled with all bytes of its array (pyarrow 26).
     places = hashes_of(keys) % targets if targets > 1 else np.zeros(len(keys), np.int64)
@@ -210,20 +221,24 @@ def sent_to_targets(rows: JoinRows, targets: int) -> Iterator[tuple[int, int, by
         if isinstance(values, list):
             data = dumps_items(list(map(values.__getitem__, chosen.tolist())))
         else:
-            data = dumps(_that_travels(rows_at(values, chosen)))
+            data = dumps(_that_travels(rows_at(values, chosen), wanted))
         yield target, len(chosen), dumps(JoinBatch(keys_at(keys, chosen), data))
 
 
-def _that_travels(values: Column) -> Column | PackedRows:
+def _that_travels(values: Column, wanted: frozenset[str] | None) -> Column | PackedRows | ReferredRows:
     """Return values in the form in which they are pickled: records as columns, if they have some."""
-    is_record = isinstance(values, RowsWithParts) and not values.is_shared
-    return (packed_rows(values) if is_record else None) or values  # type: ignore[arg-type]
+    if not isinstance(values, RowsWithParts) or values.is_shared:
+        return values
+    return (None if wanted is None else referred_rows(values, wanted)) or packed_rows(values) or values
 
 
 class JoinTable(ABC):
     """The keys of the side that is held. Rows that pass by are looked up in them, and become items."""
 
     _index: KeyIndex
+
+    def __init__(self) -> None:
+        self._reopened = Reopened()
 
     def takes(self, rows: JoinBatch | JoinRows) -> bool:
         """Whether the keys of these rows are of the type of those held."""
@@ -254,7 +269,7 @@ class JoinTable(ABC):
         numbers = self._index.find(together([keys for keys, _ in passing]))
         start = 0
         for keys, values in passing:
-            unpacked = values.unpacked() if isinstance(values, JoinBatch) else values
+            unpacked = values.unpacked(self._reopened) if isinstance(values, JoinBatch) else values
             yield from self._blocks_of(keys, unpacked, numbers[start : start + len(keys)])
             start += len(keys)
 
@@ -289,6 +304,7 @@ class KeyTable(JoinTable):
     """
 
     def __init__(self, batches: Iterable[JoinBatch], membership: Membership) -> None:
+        super().__init__()
         self._membership = membership
         self._index = KeyIndex(together([each.keys for each in batches]))
 
@@ -319,9 +335,10 @@ class SideTable(JoinTable):
     """
 
     def __init__(self, batches: Iterable[JoinBatch], matching: Matching) -> None:
+        super().__init__()
         held = list(batches)
         # The row -1, which those have that match nothing, is None.
-        self._values = RowValues([each.unpacked() for each in held], behind=[None])
+        self._values = RowValues([each.unpacked(self._reopened) for each in held], behind=[None])
         self._matching = matching
         self._keys_of_rows = [each.keys for each in held]
         self._index = KeyIndex(together(self._keys_of_rows))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dstream.failures import naming
 from dstream.keys import canonical_all
 from dstream.operators.joins.hash import Matching, Membership, cogrouped, index_of
-from dstream.operators.rows.batches import loads
+from dstream.operators.rows.batches import Reopened, loads
 from dstream.operators.rows.blocks import Block, ColumnItems, given
 from dstream.operators.rows.keys import Side
 from dstream.operators.rows.operations import Task
@@ -209,7 +209,8 @@ def two_sides(
 
 def pairs_of_batches(batches: Iterable[tuple[int, Any]]) -> Iterator[tuple[Any, Any]]:
     """Give (key, item), with keys that are canonical in this process."""
-    lists = (batch if isinstance(batch, list | tuple) else batch.lists() for _, batch in batches)
+    reopened = Reopened()
+    lists = (batch if isinstance(batch, list | tuple) else batch.lists(reopened) for _, batch in batches)
     return chain.from_iterable(zip(canonical_all(keys), items, strict=True) for keys, items in lists)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +14,23 @@ from dstream.base.records import record
 from dstream.errors import SerializationError
 from dstream.failures import shown
 from dstream.operators.rows.blocks import ColumnItems, LazyRows, given
+from dstream.spi.source import RowsAgain
 from dstream.values import Entry
 
 if TYPE_CHECKING:
     from dstream.operators.columns.values import Column
 
-__all__ = ["Batch", "Batcher", "dumps_columns", "dumps_items", "loads", "loads_items", "packed_columns", "travelling"]
+__all__ = [
+    "Batch",
+    "Batcher",
+    "Reopened",
+    "dumps_columns",
+    "dumps_items",
+    "loads",
+    "loads_items",
+    "packed_columns",
+    "travelling",
+]
 
 
 TARGET_BYTES = 256 * 1024
@@ -108,6 +119,25 @@ def loads_items(data: Any) -> Any:
         if was_enabled:
             gc.enable()
     return items
+
+
+class Reopened:
+    """The sources from which travelled rows are read again: the last ones remain open for the rows that follow."""
+
+    def __init__(self) -> None:
+        self._found: dict[Hashable, Any] = {}
+
+    def of(self, again: RowsAgain) -> Any:
+        """Return what some rows are a part of."""
+        if again.together not in self._found:
+            while len(self._found) >= _MOST_OPEN:
+                del self._found[next(iter(self._found))]
+            self._found[again.together] = again.opened()
+        return self._found[again.together]
+
+
+_MOST_OPEN = 2
+"""Rows arrive in the order of their source. One that is open may have all its columns in memory."""
 
 
 @record(slots=False)

@@ -15,6 +15,7 @@ from itertools import chain, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from dstream.base.memory import DEFAULT_BOUND, largest_side
 from dstream.base.threads import contextmanager
 from dstream.engine.compiler import ClusterFacts, compiled
 from dstream.engine.compiler.ends import FEW
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BROADCAST",
-    "LARGEST_SMALL_SIDE",
     "SparkRun",
     "bytes_of",
     "endless",
@@ -70,11 +70,11 @@ __all__ = [
 ]
 
 
-LARGEST_SMALL_SIDE = 4 * 2**20
-"""The most bytes of one side of a join that travel with the function that joins it, to every task."""
-
 BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 """Spark's own setting: how many bytes its joins send to every task; below 0, none. A lower bound counts here too."""
+
+_UNSET = 10 * 2**20
+"""The bound of a Spark whose user has set none (4.3): it is not known whether the same one was set."""
 
 _ITEMS_OF_A_SMALL_PIECE = 16_384
 
@@ -89,15 +89,16 @@ def facts_of(root: Node, runner: StageRunner, *, in_small_pieces: bool) -> Clust
     """
     backend = runner.backend
     asked, cores = parallelism(root) or (1 if runner.options.is_one_task else None), backend.cores
-    bound = largest_small_side({BROADCAST: backend.setting(BROADCAST)})
+    bound = largest_small_side({BROADCAST: backend.setting(BROADCAST)}, backend.worker_memory)
     # Where the user has asked for a number of partitions, it holds.
     few = _ITEMS_OF_A_SMALL_PIECE if in_small_pieces and asked is None else None
     return ClusterFacts(asked or cores, cores, bound, few, backend.broadcast_limit, backend.column_mode)
 
 
-def largest_small_side(settings: Mapping[str, str]) -> int:
+def largest_small_side(settings: Mapping[str, str], worker_memory: int = DEFAULT_BOUND) -> int:
     """Return how many bytes of one side of a join may travel to every task; below 0, none."""
-    return min(LARGEST_SMALL_SIDE, bytes_of(settings[BROADCAST])) if BROADCAST in settings else LARGEST_SMALL_SIDE
+    largest, asked = largest_side(worker_memory), bytes_of(settings.get(BROADCAST, str(_UNSET)))
+    return largest if asked == _UNSET else min(largest, asked)
 
 
 def bytes_of(text: str) -> int:
