@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from dstream.engine.physical.vertices import ONE_BY_ONE, Applied, Evaluation, InputFormat, Vertex
@@ -19,7 +20,7 @@ from dstream.operators.rows.blocks import fewest_items, has_column_type, is_wort
 from dstream.plan.operations.elementwise import Chain, ServiceFunction
 from dstream.plan.operations.streams import Read
 from dstream.plan.stages import Amount, Call
-from dstream.plan.steps import Guard, Op, Step, column_steps
+from dstream.plan.steps import Guard, Op, Step, column_steps, place_of_open_pairs
 from dstream.spi.runtime import Service
 from dstream.spi.source import input_size
 
@@ -156,7 +157,10 @@ def formats_behind(formats: Iterable[ItemFormat], applied: Applied) -> tuple[Ite
 def formats_before_steps(item_format: ItemFormat, ops: Sequence[Op]) -> Iterable[InputFormat]:
     """Give the format of the items before each of some steps."""
     input_format = item_format.before(ops)
-    for op in ops:
+    apart = place_of_open_pairs(list(takewhile(lambda op: op.evaluation.obstacle is None, ops)))
+    for place, op in enumerate(ops):
+        if place == apart and not input_format.obstacle:
+            input_format = InputFormat("a step behind it takes items one by one, with their timestamps")
         yield input_format
         if not input_format.obstacle:
             obstacle, conditions = op.evaluation.obstacle, op.evaluation.conditions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from types import FrameType
@@ -38,6 +38,8 @@ __all__ = [
     "entry_point",
     "here",
     "no_key",
+    "one_key",
+    "place_of_open_pairs",
     "resolving",
     "shown_function",
     "unchanged",
@@ -273,9 +275,19 @@ class Op:
 
 
 def column_steps(ops: Iterable[Op]) -> list[Op]:
-    """Return the first steps of a chain, up to one that takes no columns; none if none of them has an expression."""
+    """Return the first steps of a chain, up to one that takes no columns; none if none of them does anything there."""
     first = list(takewhile(lambda op: op.evaluation.obstacle is None, ops))
-    return first if any(op.evaluation.expression is not None for op in first) else []
+    first = first[: place_of_open_pairs(first)]
+    return first if any(op.evaluation.expression is not None or op.action == "pair" for op in first) else []
+
+
+def place_of_open_pairs(ops: Sequence[Op]) -> int | None:
+    """Return the place of the step that takes pairs apart which none of these puts together again; None: there is none.
+
+    Behind some of the steps between the two, a loop would not find the timestamps.
+    """
+    around = [place for place, op in enumerate(ops) if op.action in ("pair", "unpair")]
+    return around[-1] if around and ops[around[-1]].action == "unpair" else None
 
 
 @record
@@ -322,16 +334,22 @@ class Emitted:
         return emitted
 
 
-PairFunction = Literal["key", "value", "swap", "on_value", "if_value", "key_by", "starred"]
+PairFunction = Literal["key", "value", "swap", "on_value", "if_value", "key_by", "starred", "instant", "end_of_frame"]
 """The work of a function of dstream's around one of the user's, by the attribute `around` of its class.
 
 `on_value` gives an entry with `fn` of its value, `if_value` a tuple of the entry or of nothing, `key_by` the entry of
-`fn(item)` and the item, `starred` `fn(*item)`.
+`fn(item)` and the item, `starred` `fn(*item)`, `instant` the timestamp `fn(item)`, `end_of_frame` the end of the frame
+of its `window` that has that timestamp.
 """
 
 
 def no_key(item: Any) -> None:
     """Return None: the key of an item where all items match each other."""
+
+
+def one_key(item: Any) -> int:
+    """Return the key of an item where all items have one, which may stand in columns, as None may not."""
+    return 0
 
 
 def unchanged(item: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, ClassVar, NoReturn, TypeVar, cast
 
 from dstream.base.records import record
 from dstream.errors import IllegalStateError, UnsupportedError
@@ -22,12 +22,12 @@ from dstream.plan.operations.ends import Several, Write
 from dstream.plan.operations.pairs import HashJoin
 from dstream.plan.operations.streams import Concat, Fork, Hint, Node, Read, Spread
 from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs
-from dstream.plan.steps import NO_CALL, Op, Step, unchanged
+from dstream.plan.steps import NO_CALL, Op, PairFunction, Step, unchanged
 from dstream.plan.walk import fold, topological
 from dstream.spi import Split, StreamSource
 from dstream.spi.runtime import OpenedLater
 from dstream.spi.sink import Collections
-from dstream.values.time import Late, Timed, instant
+from dstream.values.time import MOST_INSTANT, Late, Timed, instant
 from dstream.values.user_functions import shown_function
 
 __all__ = [
@@ -48,6 +48,7 @@ class InstantOf:
     """Gives the milliseconds since 1970 of an item, whose timestamp may be a datetime with a time zone."""
 
     __slots__ = ("__qualname__", "fn")
+    around: ClassVar[PairFunction] = "instant"
 
     def __init__(self, fn: Callable[[Any], Any]) -> None:
         self.fn = fn
@@ -61,11 +62,8 @@ class InstantOf:
             ValueError: it is a datetime without a time zone, or too far away.
         """
         found = self.fn(item)
-        return found if type(found) is int and -_NEAR < found < _NEAR else instant(found)
-
-
-_NEAR = 2**62
-"""Nearly all timestamps need no further look."""
+        # Nearly all timestamps need no further look.
+        return found if type(found) is int and -MOST_INSTANT < found < MOST_INSTANT else instant(found)
 
 
 def is_in_time(item: Any) -> bool:
@@ -102,6 +100,11 @@ class StreamRead:
     bounded = True
     """Each epoch reads ranges that end."""
     in_caller = False
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether items can be read in columns."""
+        return bool(getattr(self.source, "has_columns", False))
 
     @property
     def stream(self) -> StreamSource[Any]:

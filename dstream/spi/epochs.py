@@ -15,11 +15,13 @@ the epoch is committed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from dstream.base.showing import shown
+from dstream.spi.collector import Collector
+from dstream.spi.columns import InColumns
 from dstream.values.time import END_OF_TIME, NO_WATERMARK, Timed
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "OfFixedShards",
     "PartitionReceipt",
     "PartitionTime",
+    "ReducesInColumns",
     "ShardChange",
     "ShardOutput",
     "ShardState",
@@ -192,6 +195,19 @@ class ClosesProcessors(Protocol):
         Args:
             error: why the job fails; None if it does not, or goes on elsewhere.
         """
+        ...
+
+
+@runtime_checkable
+class ReducesInColumns(Protocol):
+    """A `StateOperator` whose `partial` may take items in columns: it groups them by key, and collects each group."""
+
+    def reductions(self) -> Sequence[tuple[Callable[[Any], Any] | None, Collector[Any, Any, Any]]]:
+        """Return of each input the function of keys, or None, and the collector of the items of a key."""
+        ...
+
+    def with_columns(self, known: tuple[InColumns | None, ...]) -> StateOperator:
+        """Return the same, which knows of each input how columns group it; None: they do not."""
         ...
 
 

@@ -10,7 +10,7 @@ from dstream.arguments import checked_function, kind_of, operation_of_one_input,
 from dstream.collectors.groups import groups_of_any_key
 from dstream.plan import CoGroup, Join, Map, Node, PartitionBy, Step, call_site, called, here, shown_function
 from dstream.plan.operations.keyed import Aggregate
-from dstream.plan.steps import PairFunction
+from dstream.plan.steps import PairFunction, one_key
 from dstream.spi import AggregateOperation, Collector, identity
 from dstream.stream.base import BaseStream
 from dstream.stream.pairs import ItemsOf, On, PairsOf, key_functions, other_side
@@ -324,14 +324,10 @@ def _windowed(upstream: Node, window: Window, operation: AggregateOperation[Any,
     windows = bounded_windows(window, operation, instants, keys is not None)
     given = f"{window!r}, {operation!r}, timestamp={shown_function(fn)}"
     given += "" if keys is None else f", key={shown_function(keys)}"
-    every = [_no_key if keys is None else keys]
+    every = [one_key if keys is None else keys]
     results = aggregated([upstream], windows.operation, every, windows.results, name="aggregate_by_window", given=given)
     # The windows of a key come as a list. A step without a label is shown nowhere.
     return FlatMap(results, identity, step=Step("", call_site()))
-
-
-def _no_key(item: Any) -> None:
-    return None
 
 
 def window_of(value: Any) -> Window:

@@ -15,6 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 __all__ = [
     "END_OF_TIME",
+    "MOST_INSTANT",
     "NO_WATERMARK",
     "KeyedWindowResult",
     "Late",
@@ -29,7 +30,8 @@ __all__ = [
 
 _1970 = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
-_BOUND = 2**62
+MOST_INSTANT = 2**62
+"""Instants and durations are less than so many milliseconds."""
 
 
 def milliseconds(value: int | timedelta, name: str) -> int:
@@ -50,7 +52,7 @@ def milliseconds(value: int | timedelta, name: str) -> int:
     found = _whole_milliseconds(value, name) if isinstance(value, timedelta) else _integer(value)
     if found is None:
         raise TypeError(f"{name} must be milliseconds as int, or a timedelta, not {_told(value)}")
-    if not 0 <= found < _BOUND:
+    if not 0 <= found < MOST_INSTANT:
         raise ValueError(f"{name} must be from 0 up to 2**62 milliseconds, not {value!r}")
     return found
 
@@ -98,7 +100,7 @@ def instant(value: Any) -> int:
         raise TypeError(
             f"a timestamp must be milliseconds since 1970 as int, or a datetime with a time zone, not {_told(value)}"
         )
-    if not -_BOUND < found < _BOUND:
+    if not -MOST_INSTANT < found < MOST_INSTANT:
         raise ValueError(f"a timestamp must be less than 2**62 milliseconds away from 1970, not {value!r}")
     return found
 

@@ -19,6 +19,7 @@ import psutil
 import dstream as ds
 from tests.benchmarks import (
     columns,
+    event_lines,
     everyday,
     files_in,
     files_out,
@@ -93,6 +94,7 @@ _CASES: dict[str, tuple[str, Rows]] = {
     "U5": ("idle", living.idleness),
     "U6": ("recovery", keeping.recovery),
     "U7": ("beyondmemory", keeping.beyond_memory),
+    "U8": ("eventlines", _compared(event_lines.cases)),
     "memory": ("memory", memory.rows),
     **{code: (code.lower(), _compared(usual.cases(code))) for code in usual.CODES},
 }

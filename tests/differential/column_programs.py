@@ -47,6 +47,7 @@ from collectors import (
     top_n,
 )
 from dstream.base.pickling import dumps
+from dstream.collectors.groups import groups_of_any_key
 from dstream.engine.compiler import evaluation
 from dstream.engine.compiler.evaluation import step_evaluation
 from dstream.engine.tasks.readers import combine_groups, read_batches
@@ -60,11 +61,14 @@ from dstream.operators.rows.aggregates import finishing, partial
 from dstream.operators.rows.batches import loads, loads_items
 from dstream.operators.rows.group_tables import collected
 from dstream.operators.rows.operations import operation
+from dstream.operators.windows.bounded import bounded_windows
 from dstream.plan.operations.elementwise import Chain
 from dstream.plan.operations.keyed import Aggregate
 from dstream.plan.operations.sort_limit import Limit
 from dstream.plan.steps import Op, Step, StepEvaluation, unchanged
+from dstream.plan.timestamps import InstantOf
 from dstream.spi import Collector
+from dstream.windows import tumbling
 from tests.differential.random_functions import (
     FORMS,
     SOURCES,
@@ -203,9 +207,29 @@ def _collector(form: Form, random: Random) -> tuple[str, Collector[Any, Any, Any
         elif random.random() < 0.5:
             key = f"lambda x: ({key.removeprefix('lambda x: ')}) % {random.choice((2, 5, 3.0))}"
         collector: Collector[Any, Any, Any] = grouping_by(function_of(key), downstream)
+        if is_compound and random.random() < 0.3:
+            return _windowed(key, text, downstream, form, random)
         text = f"grouping_by({key}, {text})"
         return text, _as_compiled(collector) if is_compound else _with_expression(collector, key)
     return text, _as_compiled(downstream) if is_compound else downstream
+
+
+def _windowed(
+    key: str, text: str, downstream: Collector[Any, Any, Any], form: Form, random: Random
+) -> tuple[str, Collector[Any, Any, Any]]:
+    """Return the collector of the windows of streams that end, and of its functions, which are not read yet."""
+    timestamp, size = source_of(form, random, random.choice("iiiif")), random.choice((1, 2, 3, 10, 1000, 2**61))
+    if random.random() < 0.6:
+        timestamp = f"lambda x: int({timestamp.removeprefix('lambda x: ')}) % {random.choice((3, 100))} - 2"
+    window = tumbling(size).with_offset(random.choice((0, 0, size // 2, size - 1)))
+    frames = bounded_windows(window, downstream, InstantOf(function_of(timestamp)), is_keyed=True).operation
+    finished = replace(frames, finisher=functools.partial(_finished_frames, downstream))
+    collector = groups_of_any_key(function_of(key), finished)
+    return f"{window!r}({timestamp}, {key}, {text})", _as_compiled(collector)
+
+
+def _finished_frames(downstream: Collector[Any, Any, Any], frames: dict[int, Any]) -> list[Any]:
+    return [(end, downstream.finisher(frames[end])) for end in sorted(frames)]
 
 
 def compound(form: Form, random: Random, depth: int = 2) -> tuple[str, Collector[Any, Any, Any]]:
@@ -249,7 +273,7 @@ def _plain_downstream(form: Form, random: Random) -> tuple[str, Collector[Any, A
 
 def _as_compiled(collector: Collector[Any, Any, Any]) -> Collector[Any, Any, Any]:
     """Return a collector as the compiler leaves it, whose functions were written as text."""
-    with patch.object(evaluation, "_function_read", lambda fn, _: expression_of(SOURCES[fn])):
+    with patch.object(evaluation, "read", lambda fn, *_: expression_of(SOURCES[fn])):
         return evaluation.collector_read(collector, is_verified=False)[0]
 
 

@@ -8,13 +8,14 @@ shards or files, and nothing is forgotten.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from dstream.values.time import END_OF_TIME, NO_WATERMARK, Late
 from tests.differential.endless_programs import Item, Program, Step
-from tests.differential.endless_words import farewell, more, other_key, passes, said, several, weight
+from tests.differential.endless_words import as_number, farewell, more, other_key, passes, said, several, weight
 from tests.operators import definitions
 from tests.operators.definition_of_windows import Epoch, Event, frame_windows, session_windows
 
@@ -291,6 +292,10 @@ _RESULTS: dict[str, Callable[[list[Any]], Any]] = {
     "sorted": lambda values: tuple(sorted(values, key=repr)),
     "list": tuple,
     "not combined": tuple,
+    "all": lambda values: (len(values), sum(map(as_number, values)), sum(map(as_number, values)) / len(values)),
+    "floats": lambda values: math.fsum(as_number(value) * 0.1 for value in values),
+    "filtered": lambda values: sum(as_number(value) % 2 for value in values),
+    "nested": lambda values: tuple(sorted(Counter(as_number(value) % 3 for value in values).items())),
 }
 
 

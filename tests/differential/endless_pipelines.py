@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import cycle
 from operator import itemgetter
 from typing import Any
 from unittest.mock import patch
 from uuid import uuid4
 
-from collectors import co_operation, counting, mapping, summing, to_list
+import pyarrow as pa
+
+from collectors import (
+    all_of,
+    averaging,
+    co_operation,
+    collecting_and_then,
+    counting,
+    filtering,
+    grouping_by,
+    mapping,
+    summing,
+    to_list,
+)
 from dstream.jobs.unbounded.epoch_runner import EpochRunner
 from dstream.jobs.unbounded.log import LogRecord
 from dstream.jobs.unbounded.state import StatesOfSteps, states_of_steps
@@ -19,7 +35,8 @@ from dstream.operators.state.index import is_outweighed
 from dstream.operators.state.shards import kept_shards
 from dstream.pipeline import Pipeline
 from dstream.session.context import Context
-from dstream.spi import AggregateOperation
+from dstream.spi import AggregateOperation, ArrowRows
+from dstream.testing import unbounded
 from dstream.testing.unbounded import Epochs
 from dstream.values.time import NO_WATERMARK
 from dstream.windows import (
@@ -34,7 +51,7 @@ from reducers import to_ilist
 from sources import Items
 from tests.differential.endless_definition import Expected, Same
 from tests.differential.endless_programs import BY_ITEM, BY_KEY, UNKNOWN, Item, Program, Step
-from tests.differential.endless_words import farewell, more, other_key, passes, said, several, weight
+from tests.differential.endless_words import as_number, farewell, more, other_key, passes, said, several, weight
 
 __all__ = ["differences"]
 
@@ -112,6 +129,54 @@ class DyingDrivers(Epochs):
         steps = self._runner.open_plan.steps
         files = self._state_files() if steps else None
         return states_of_steps(self._job, uuid4().hex, files, steps, records, self._shards)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Some items of a partition, of which blocks are columns.
+
+    Attributes:
+        items: all of them.
+        rows: how many items the blocks have, in turns; 0: one item that is no column.
+    """
+
+    items: Sequence[Item]
+    rows: tuple[int, ...]
+
+    def read(self) -> Iterator[Item]:
+        """Give the items."""
+        return iter(self.items)
+
+    def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Item]] | None:
+        """Give the items in blocks."""
+        return None if self.rows == (0,) else self._blocks()
+
+    def _blocks(self) -> Iterator[ArrowRows | Iterator[Item]]:
+        left = list(self.items)
+        for rows in cycle(self.rows):
+            if not left:
+                return
+            block, left = left[: rows or 1], left[rows or 1 :]
+            columns = _arrays(block) if rows else None
+            yield iter(block) if columns is None else _rows(block, columns)
+
+
+def _arrays(items: Sequence[Item]) -> dict[str, Any] | None:
+    """Return the columns of items; None if keys are of several types."""
+    if len({type(item.key) for item in items}) > 1 or type(items[0].key) in (type(None), tuple):
+        return None
+    return {name: pa.array([getattr(item, name) for item in items]) for name in Item._fields}
+
+
+def _rows(items: Sequence[Item], columns: dict[str, Any]) -> ArrowRows:
+    parts = {name: partial(columns.__getitem__, name) for name in columns}
+    places = range(len(items))
+
+    def at(chosen: Any) -> list[Item]:
+        numbers = places[chosen] if isinstance(chosen, slice) else chosen.tolist()
+        return [items[number] for number in numbers]
+
+    return ArrowRows(len(items), parts, frozenset({"attribute", "place"}), at, 3)
 
 
 class LastOne:
@@ -221,6 +286,10 @@ def _sorted(values: Any) -> Any:
     return tuple(sorted(values, key=repr))
 
 
+def _sorted_items(counts: Any) -> Any:
+    return tuple(sorted(counts.items()))
+
+
 def _tuple(values: Any) -> Any:
     return tuple(values)
 
@@ -230,6 +299,10 @@ _OPERATIONS: dict[str, Any] = {
     "sum": mapping(lambda item: weight(item[1]), summing()),
     "sorted": mapping(VALUE, to_list()).with_finish(_sorted),
     "list": mapping(VALUE, to_list()).with_finish(_tuple),
+    "all": all_of(counting(), summing(lambda item: as_number(item[1])), averaging(lambda item: as_number(item[1]))),
+    "floats": summing(lambda item: as_number(item[1]) * 0.1),
+    "filtered": filtering(lambda item: as_number(item[1]) % 2 == 1, counting()),
+    "nested": collecting_and_then(grouping_by(lambda item: as_number(item[1]) % 3, counting()), _sorted_items),
     "not combined": AggregateOperation(list, list.append).with_finish(lambda items: tuple(map(VALUE, items))),
 }
 
@@ -316,7 +389,10 @@ _BUILT: dict[str, Callable[..., Any]] = {
 
 def differences(program: Program, wanted: Expected, context: Context | None = None) -> list[str]:
     """Run a program, and say where it gives something else than it must."""
-    with closing(DyingDrivers(context, program.shards, program.snapshots)) as by_hand:
+    with (
+        closing(DyingDrivers(context, program.shards, program.snapshots)) as by_hand,
+        patch.object(unbounded, "_Stretch", partial(Stretch, rows=program.rows)),
+    ):
         building = _Building(program, by_hand)
         by_hand.of(building.built())
         found: list[str] = []

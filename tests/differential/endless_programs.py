@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, NamedTuple
 
-__all__ = ["BY_ITEM", "BY_KEY", "KINDS", "UNKNOWN", "Cut", "Item", "Program", "Step", "program"]
+__all__ = ["BY_ITEM", "BY_KEY", "KINDS", "OF_COLUMNS", "UNKNOWN", "Cut", "Item", "Program", "Step", "program"]
 
 KINDS = (
     "frames",
@@ -29,10 +29,19 @@ KINDS = (
     "merge",
 )
 """What is done behind timestamps, besides steps that take one item at a time."""
+OF_COLUMNS = ("count", "all", "floats", "filtered", "nested")
+"""What becomes of the items of a window that columns can do."""
 _SIMPLE = ("map", "filter", "flat_map", "other_key", "rebalance")
 _NEED_ORDER = frozenset({"distinct", "map_stateful", "filter_stateful", "flat_map_stateful", "rolling"})
 _INPUTS = {"co_frames": (2, 3), "co_sessions": (2, 3), "join_within": (2,), "merge": (2, 3)}
 _KEYS = ["a", "a", "b", "b", "c", 1, 1.0, True, 2, None, float("nan"), ("a", float("nan")), (None, 1)]
+_KEYS_OF_ONE_TYPE: list[list[Any]] = [
+    [-(2**63), -1, -1, 0, 0, 1, 1, 2, 5, 2**40, 2**63 - 1, 7, 7],
+    ["a", "a", "b", "b", "", "ä", "\U0001f600", "ab", "c", "c", "d", "e", "f"],
+    [0.0, -2.5, 0.5, 0.5, 1.0, -1.0, float("nan"), float("nan"), float("inf"), 2.0, 2.0, 3.0, 4.0],
+    [True, False] * 6 + [True],
+]
+"""Keys that columns take, as many as there are others."""
 _PARTITIONS = 8
 BY_ITEM, BY_KEY, UNKNOWN = "by item", "by key", "unknown"
 """Which items of a step have an order: all, those of each key, or none."""
@@ -102,6 +111,7 @@ class Program:
         written: those whose items go to a sink.
         shards: of each state.
         snapshots: how many parts the state of a shard has before it is written as a whole; None: as it is usual.
+        rows: how many items the blocks have in which sources give columns, in turns; 0 for items one by one.
     """
 
     seed: int
@@ -112,9 +122,10 @@ class Program:
     cuts: list[Cut]
     shards: int
     snapshots: int | None
+    rows: tuple[int, ...] = (0,)
 
     def __str__(self) -> str:
-        kept = f"{self.shards} shards, snapshots: {self.snapshots}"
+        kept = f"{self.shards} shards, snapshots: {self.snapshots}, blocks of {self.rows}"
         lines = [f"seed {self.seed}, sources with {self.partitions} partitions, {kept}", *self.steps]
         written = f"written: {[step.number for step in self.written]}"
         return "\n".join(
@@ -148,6 +159,11 @@ class _Maker:
         self._unit = self._chance.choice([1, 1, 10])  # With 1, times that differ by 1 come often.
         self._ahead = self._chance.choice([[0, 0, 1, 1, 2, 15], [0, 0, 1, 1, 2, 15], [0, 1], [1]])
         self._behind = self._chance.choice([1, 4, 12])
+        # Apart, so that what a seed means has not changed since sources have columns.
+        self._apart = apart = Random(f"columns {seed}")
+        self._rows = apart.choice([(0,), (1,), (4,), (50,), (0, 3), (5, 0, 0, 2)])
+        self._of_columns = 0.0 if self._rows == (0,) else 0.7
+        self._keys = _KEYS if self._rows == (0,) else apart.choice([_KEYS, *_KEYS_OF_ONE_TYPE])
         self._numbers = itertools.count()
         self._values = itertools.count()
         self._steps: list[Step] = []
@@ -170,7 +186,7 @@ class _Maker:
         ends += [s for s in self._steps if s in read and s.kind != "stamp" and chance.random() < 0.3]
         ends += [s for s in self._steps if s.kind == "stamp" and s not in read]
         cuts, shards, snapshots = self._cuts(partitions), chance.choice([1, 3, 8, 8]), chance.choice([None, 2, 100])
-        return Program(self._seed, partitions, bounded, self._steps, ends, cuts, shards, snapshots)
+        return Program(self._seed, partitions, bounded, self._steps, ends, cuts, shards, snapshots, self._rows)
 
     # --------------------------------------------------------------------------------------------------------- steps
 
@@ -225,6 +241,8 @@ class _Maker:
                 offset = chance.choice([0, 0, 0, by // 2, by - 1])
                 ops = ["count", "sum", "sorted"] + ["list"] * 3 * is_known
                 op = chance.choice([*ops, "not combined"]) if kind == "frames" and is_known else chance.choice(ops)
+                if kind == "frames" and self._apart.random() < self._of_columns:
+                    op = self._apart.choice(OF_COLUMNS)
                 given = {"keyed": keyed, "size": size, "by": by, "offset": offset, "op": op, **self._early()}
                 return given | {"to": chance.random() < 0.2, "late": chance.random() < 0.5}, after
             case "sessions" | "co_sessions":
@@ -247,7 +265,7 @@ class _Maker:
                 ttl = chance.choice([None, *self._lengths(0, 5, 40)])
                 return {"keyed": keyed, "ttl": ttl, "evicts": ttl is not None and chance.random() < 0.7}, after
             case "hash_join":
-                right = [(chance.choice(_KEYS), f"right {n}") for n in range(chance.randrange(6))]
+                right = [(chance.choice(self._keys), f"right {n}") for n in range(chance.randrange(6))]
                 return {"right": right, "inner": chance.random() < 0.5, "refresh": chance.choice([None, 0.5])}, order
             case "other_key":
                 return {}, order if order == BY_ITEM else UNKNOWN
@@ -272,7 +290,7 @@ class _Maker:
         for _ in range(count):
             time += self._unit * chance.choice(self._ahead)
             at = time - self._unit * chance.randrange(self._behind) + chance.choice([0, 0, 0, 0, 3, -1, 1])
-            yield Item(chance.choice(_KEYS), next(self._values), at)
+            yield Item(chance.choice(self._keys), next(self._values), at)
 
     def _cuts(self, partitions: list[int]) -> list[Cut]:
         chance, count = self._chance, self._chance.randint(2, 10)

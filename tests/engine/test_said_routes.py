@@ -32,6 +32,7 @@ from dstream.plan.operations.calls import WithService
 from dstream.session.connection import stages_on
 from dstream.spi.runtime import Service
 from dstream.stream import Stream
+from dstream.windows import sliding, tumbling
 from sources import Items, text_files
 from tests.engine.watched_columns import Watched, check
 
@@ -292,6 +293,27 @@ def test_collectors_of_values_run_in_columns_as_they_are_said_to(watched: Watche
 
     notes = check(stream, watched)[f".aggregate_by_key({_COMPOUND[functions]!r})"]
     assert notes == [f"each task first combines what it has; {functions}: columns"]
+
+
+@pytest.mark.parametrize("window", [tumbling(10), sliding(30, by=10)])
+def test_windows_of_a_stream_that_ends_run_in_columns(watched: Watched, window: Any) -> None:
+    """The key, the timestamp and what the collector takes."""
+    collector = all_of(counting(), summing(_add_one))
+    stream = numbers().map(_triple).aggregate_by_window(window, collector, timestamp=_squared, key=_remainder)
+
+    notes = check(stream, watched)
+
+    assert [note for label, found in notes.items() if "aggregate_by_window" in label for note in found] == [
+        "each task first combines what it has; key, timestamp, summing(fn): columns"
+    ]
+
+
+def test_a_timestamp_that_is_called_keeps_windows_from_columns(watched: Watched) -> None:
+    """As a key does."""
+    stream = numbers().map(_triple).aggregate_by_window(tumbling(10), counting(), timestamp=_by_loop)
+
+    (note,) = (note for label, (note,) in check(stream, watched).items() if "aggregate_by_window" in label)
+    assert "key: Python: columns do not take the function beside it; timestamp: Python: has a loop" in note
 
 
 def test_a_function_of_one_part_that_is_called_keeps_all_from_columns(watched: Watched) -> None:

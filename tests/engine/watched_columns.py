@@ -64,7 +64,7 @@ def ran(graph: GraphHere, watched: Watched) -> dict[str, bool]:
         for applied in chain.from_iterable(map(_applied, vertex.inputs)):
             if isinstance(applied.node, Chain):
                 for op, decided in zip(applied.node.ops, applied.decided, strict=True):
-                    if decided is not None:
+                    if decided is not None and op.step.label:  # Others are shown nowhere.
                         note(op.step.label, [[op.evaluation.expression]])
             elif applied.decided:
                 note(applied.node.label(), _expressions(getattr(applied.operation, "args", ())))

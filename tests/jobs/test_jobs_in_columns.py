@@ -15,6 +15,7 @@ from collectors import summing
 from dstream.errors import ColumnsDifferError
 from dstream.spi import ArrowRows
 from dstream.testing.engines import MASTER, SETTINGS
+from dstream.windows import tumbling
 from reducers import to_ilist
 from tests.jobs.unbounded.streams import Feed, eventually
 
@@ -115,6 +116,31 @@ def test_epochs_read_columns(columns: Any, spark_context: ds.Context, data: Path
 
         assert ctx.get_list(tmp_path.name).copy() == [(n, n * n) for n in (1, 3, 5, 7, 9, 101, 11, 13)]
         assert _numbers(job) == {"read_from": (None, 15), "filter": (15, 8), "map": (8, 8), "write_to": (8, 8)}
+
+
+def test_windows_of_epochs_are_grouped_in_columns(
+    columns: Any, spark_context: ds.Context, data: Path, tmp_path: Path
+) -> None:
+    """Also behind steps that take items with their timestamps; each stage counts its items."""
+    feed = _FeedInColumns({"0": list(range(10)), "1": [3, 11]})
+    pipeline = ds.Pipeline()
+    odd = pipeline.read_from(feed).add_timestamps(lambda n: n - 5, 2).filter(lambda n: n % 2 == 1)
+    windows = odd.map(lambda n: (n % 3, n)).grouping_key(lambda pair: pair[0]).window(tumbling(4))
+    windows.aggregate(summing(lambda pair: pair[1]), lambda *window: window).write_to(to_ilist(tmp_path.name))
+    with ds.connect(MASTER, config=SETTINGS, storage=data, columns=columns) as ctx:
+        job = ctx.new_job(pipeline, config=SOON)
+        eventually(lambda: job.epoch == 1)
+        feed.give(13, 15)
+        feed.end()
+        job.join(240)
+
+        expected = {(start, start + 4, n % 3) for n in _ODD for start in ((n - 5) // 4 * 4,)}
+        sums = {each: sum(n for n in _ODD if (n % 3 == each[2] and each[0] <= n - 5 < each[1])) for each in expected}
+        assert sorted(ctx.get_list(tmp_path.name)) == sorted((*each, total) for each, total in sums.items())
+        assert _numbers(job)["filter"] == (14, len(_ODD))
+
+
+_ODD = (1, 3, 5, 7, 9, 3, 11, 13, 15)
 
 
 def test_a_job_whose_columns_differ_fails_for_good(spark_context: ds.Context, data: Path, tmp_path: Path) -> None:

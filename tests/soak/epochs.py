@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import dstream as ds
+from dstream.engine.inprocess.engine import InProcessEngine
 from dstream.testing.engines import MASTER, SETTINGS
 from tests.differential.endless_definition import Expected, expected
 from tests.differential.endless_pipelines import differences
@@ -26,7 +27,7 @@ from tests.soak._ending import end_in_order
 
 __all__ = ["run"]
 
-_EACH = {"local": 1000, "spark": 10}
+_EACH = {"local": 1000, "inprocess": 1000, "spark": 10}
 """How often to say how far it is."""
 _SHOWN = 5
 """Of so many programs that differ, all is printed."""
@@ -44,8 +45,10 @@ def run(programs: int, seed: int, engine: str, only: Sequence[str] = (), folder:
     """
     began, steps, results, late, bad = time.monotonic(), Counter[str](), 0, 0, 0
     local: dict[str, Any] = {"engine": "local", "storage": "memory:"}
-    where = local if engine == "local" else {"master": MASTER, "config": SETTINGS, "storage": folder}
+    where = {"master": MASTER, "config": SETTINGS, "storage": folder} if engine == "spark" else local
     with ds.connect(**where, progress=False) as context:
+        if engine == "inprocess":  # The graphs of Spark in this process, whose sources may have columns.
+            context._engine, context._engine_name = InProcessEngine(512 * 2**20), engine
         for number in range(seed, seed + programs):
             made = program(number, only)
             wanted = expected(made)
@@ -77,7 +80,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1, help="of the first program; each has the next one")
-    parser.add_argument("--engine", choices=["local", "spark"], default="local")
+    parser.add_argument("--engine", choices=list(_EACH), default="local")
     parser.add_argument("--only", nargs="+", choices=KINDS, default=[], help="kinds of steps; all by default")
     given = parser.parse_args()
     os.environ.setdefault("PYTHONHASHSEED", "0")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import gzip
 import os
+from collections import deque
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -156,6 +158,47 @@ def test_values_of_json(tmp_path, follow):
 
     with pytest.raises(SourceError, match=r"a.log, line 2 behind byte 14 is not JSON .*: no"):
         list(split.read())
+
+
+def in_columns(path):
+    """Return the splits' items by columns and one by one, and how many blocks are columns."""
+    source = watch_files(path.parent, format="json")
+    (partition,) = source.begin()
+    split = source.split(partition, None, source.reach({partition: None})[partition])
+    items, columns = list[object](), 0
+    for block in split.arrow_rows() or ():
+        columns += not isinstance(block, Iterator)
+        items += block if isinstance(block, Iterator) else block.items(slice(0, block.size))
+    return items, list(split.read()), columns
+
+
+def test_values_of_json_are_columns_in_long_ranges(tmp_path):
+    """But for blocks with lines of another layout; a range of few bytes has none."""
+    plain = "".join(f'{{"ts": {n}, "key": "k{n}é"}}\n' for n in range(40_000))
+    append(tmp_path / "a.json", plain + '\n{"other": [1]}\r\n' + plain)
+    items, expected, columns = in_columns(tmp_path / "a.json")
+    assert items == expected
+    assert columns > 1
+    (tmp_path / "a.json").write_text(plain[:999].rpartition("\n")[0] + "\n")
+
+    assert in_columns(tmp_path / "a.json")[0] == []
+
+
+@pytest.mark.parametrize(("bad", "message"), [(b"{1}", "is not JSON"), (b'"\xe9"', "is not utf-8")])
+def test_a_bad_line_among_columns_is_an_error_with_its_number(tmp_path, bad, message):
+    """As it is where values are read one by one."""
+    lines = "".join(f'{{"ts": {n}}}\n' for n in range(40_000)).encode()
+    (tmp_path / "a.json").write_bytes(lines + bad + b"\n" + lines)
+    source = watch_files(tmp_path, format="json")
+    (partition,) = source.begin()
+    split = source.split(partition, None, source.reach({partition: None})[partition])
+
+    with pytest.raises(SourceError, match=f"line 40,001.*{message}") as one_by_one:
+        deque(split.read(), maxlen=0)
+    with pytest.raises(SourceError) as of_columns:
+        deque((deque(each, maxlen=0) for each in split.arrow_rows() if isinstance(each, Iterator)), maxlen=0)
+
+    assert str(of_columns.value) == str(one_by_one.value)
 
 
 def test_bytes_that_are_no_text_are_an_error(tmp_path, follow):

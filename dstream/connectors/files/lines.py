@@ -40,6 +40,7 @@ __all__ = [
     "lines_of_text",
     "splits_at_newlines",
     "too_long",
+    "undamaged",
     "whole_lines",
 ]
 
@@ -155,12 +156,22 @@ def line_blocks(part: Part, encoding: str, most: int = MAX_RECORD) -> Iterator[l
     """
     given = 0
     for block in blocks_of_lines(part, encoding, most):
-        if isinstance(block, Damaged):
-            first = min(block.bad)
-            yield block[:first]
-            raise LineNumbers(part, encoding, most).undecodable(block, first, given + first + 1).error()
-        yield block
+        yield from undamaged(block, LineNumbers(part, encoding, most), given)
         given += len(block)
+
+
+def undamaged(block: list[str], numbers: LineNumbers, given: int) -> Iterator[list[str]]:
+    """Give the lines of a block, behind `given` others of the part, up to one that is not in the encoding, or too long.
+
+    Raises:
+        SourceError: there is such a line.
+    """
+    if not isinstance(block, Damaged):
+        yield block
+        return
+    first = min(block.bad)
+    yield block[:first]
+    raise numbers.undecodable(block, first, given + first + 1).error()
 
 
 def encoded_blocks(part: Part, encoding: str, most: int = MAX_RECORD) -> Iterator[Sequence[str]]:

@@ -19,18 +19,20 @@ from dstream.connectors.files.lines import (
     Damaged,
     LineNumbers,
     blocks_of_lines,
+    blocks_of_text,
     encoded_blocks,
     is_divisible,
+    is_like_ascii,
     line_blocks,
+    lines_of_text,
+    undamaged,
 )
-from dstream.connectors.files.sources import (
-    RecordFiles,
-    RecordSplit,
-)
+from dstream.connectors.files.sources import RecordFiles, RecordSplit, rows_and_items
 from dstream.connectors.files.splits import FEW_BYTES, Part, plan, size_of
 from dstream.connectors.memory import NamesOfStreams
 from dstream.errors import SourceError
 from dstream.filesystem.access import File, is_compressed
+from dstream.spi import ArrowRows
 from dstream.values.bad_records import EncodedLines
 
 if TYPE_CHECKING:
@@ -233,6 +235,8 @@ def _end_of_some(file: Any, start: int, most: int) -> int:
 
 
 _SHOWN = 200
+_FEW_BYTES = 64 << 10
+"""Of fewer bytes, a second or so of a slow feed, no columns are made: they have too few lines to be faster."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -244,6 +248,11 @@ class WatchedFiles(NamesOfStreams):
     start: Start
     format: str
     encoding: str
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether its items can be read in columns."""
+        return self.format == "json" and is_like_ascii(self.encoding)
 
     @property
     def label(self) -> str:
@@ -347,10 +356,42 @@ class WatchedSplit:
         Raises:
             SourceError: they are no longer there.
         """
+        part = self._part()
+        if part is None:
+            return iter(())
+        lines = itertools.chain.from_iterable(line_blocks(part, self.source.encoding))
+        return lines if self.source.format == "text" else self._values(lines, part, 0)
+
+    def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Any]] | None:
+        """Yield the contents in columns, and those of blocks that are not columnar; None: there are no columns.
+
+        Raises:
+            SourceError: the lines are no longer there.
+        """
+        part = self._part() if self.source.has_columns else None
+        return None if part is None or size_of(part) < _FEW_BYTES else rows_and_items(self._blocks(part))
+
+    def _blocks(self, part: Part) -> Iterator[Any]:
+        from dstream.connectors.files.json_columns import JsonColumns  # here: lines of text need none
+
+        encoding, columns, given = self.source.encoding, JsonColumns(None), 0
+        for block in blocks_of_text(part, encoding, MAX_RECORD, with_ends=False):
+            rows = columns.rows(block) if isinstance(block, bytes) else None
+            if rows is not None:
+                yield rows
+                given += rows.size
+                continue
+            lines = lines_of_text(block, with_ends=False) if isinstance(block, bytes) else block
+            whole = undamaged(lines, LineNumbers(part, encoding), given)
+            yield self._values(itertools.chain.from_iterable(whole), part, given)
+            given += len(lines)
+
+    def _part(self) -> Part | None:
+        """Return the part of the file between the positions; None if there is nothing between them."""
         # A file that was written anew is read from its start.
         first = self.start.byte if self.start.generation == self.stop.generation else 0
         if first >= self.stop.byte:
-            return iter(())
+            return None
         path = self.source.path_of(self.partition)
         if path is None or not is_of(path, self.stop):
             what = "deleted" if path is None else f"truncated or written anew ({path})"
@@ -358,18 +399,15 @@ class WatchedSplit:
                 f"{self.source.label}: a file was {what} before its lines were read, so they are lost; "
                 "let files be for a while before they are removed"
             )
-        file = File(path, path, self.stop.byte)
-        blocks = line_blocks(Part(file, first, self.stop.byte), self.source.encoding)
-        lines = itertools.chain.from_iterable(blocks)
-        return lines if self.source.format == "text" else self._values(lines, path, first)
+        return Part(File(path, path, self.stop.byte), first, self.stop.byte)
 
-    def _values(self, lines: Iterator[str], path: str, first: int) -> Iterator[Any]:
-        for number, line in enumerate(lines, start=1):
+    def _values(self, lines: Iterator[str], part: Part, given: int) -> Iterator[Any]:
+        for number, line in enumerate(lines, start=given + 1):
             if not line.strip(JSON_SPACES):
                 continue
             try:
                 value = json.loads(line)
             except (ValueError, RecursionError) as error:
-                where = f"{path}, line {number:,} behind byte {first:,}"
+                where = f"{part.file.name}, line {number:,} behind byte {part.start:,}"
                 raise SourceError(f"{where} {json_problem(error)}: {line[:_SHOWN]}") from error
             yield value

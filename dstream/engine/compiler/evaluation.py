@@ -34,10 +34,11 @@ from dstream.expressions.tree import (
 from dstream.failures import is_our_name
 from dstream.operators.columns.capabilities import obstacle_to_step, operators_of, takes_whole_items, unsupported
 from dstream.plan.operations.elementwise import ServiceFunction
-from dstream.plan.steps import Emitted, KeyInColumns, Op, StepEvaluation, unchanged
+from dstream.plan.steps import Emitted, KeyInColumns, Op, StepEvaluation, one_key, unchanged
 from dstream.spi import Collector, InColumns
 from dstream.values import Entry, Predicate
 from dstream.values.entries import key_of, value_of
+from dstream.values.time import MOST_INSTANT
 from dstream.values.user_functions import shown_function
 
 __all__ = [
@@ -47,11 +48,13 @@ __all__ = [
     "called",
     "collector_read",
     "entry_read",
+    "groups_read",
     "key_in_columns",
     "read_around",
     "read_op",
     "read_step",
     "step_evaluation",
+    "timestamps_read",
 ]
 
 
@@ -71,6 +74,10 @@ def read_around(fn: Any, namespaces: Namespaces | None) -> Expression | Unreadab
     found = read(fn.fn, 1, namespaces)
     if isinstance(found, Unreadable):
         return found
+    if around == "instant":
+        return _instant(found, Local(0))
+    if around == "end_of_frame":
+        return _instant(found, _end_of_frame(Local(0), fn.window.by, fn.window.offset))
     if around == "key_by":
         return _entry(found, _ITEM)
     of_value = substituted(found, {0: _VALUE})
@@ -79,6 +86,21 @@ def read_around(fn: Any, namespaces: Namespaces | None) -> Expression | Unreadab
     # Once a function has returned its `and` or `or`, Python asks the value for its truth once more.
     condition = Let(of_value, 0, Local(0)) if asks_for_truth(of_value) else of_value
     return ForTuples(2, Choice(condition, Together((_entry(_KEY, _VALUE),)), Constant(())))
+
+
+def _instant(of: Expression, then: Expression) -> Expression:
+    """Return an expression of a timestamp that is local 0, for the ints that timestamps may be, and no other value."""
+    is_int = Applied("is", (Called("type", (Local(0),)), Constant(int)))
+    is_near = [Applied("<", (Constant(-MOST_INSTANT), Local(0))), Applied("<", (Local(0), Constant(MOST_INSTANT)))]
+    # What is neither is left to the function: here nothing stands for it.
+    nothing = Indexed(Together(()), Constant(0))
+    return Let(of, 0, Choice(Applied("and", (is_int, *is_near)), then, nothing))
+
+
+def _end_of_frame(timestamp: Expression, by: int, offset: int) -> Expression:
+    """Return the first border of a frame behind a timestamp, as `FrameWindow.higher_frame` does."""
+    into = Applied("%", (Applied("-", (timestamp, Constant(offset))), Constant(by)))
+    return Applied("+", (Applied("-", (timestamp, into)), Constant(by)))
 
 
 def entry_read(what: str) -> Expression:
@@ -160,6 +182,32 @@ def collector_read(
     read_as = _read(known, namespaces, is_verified, readings)
     made = dataclasses.replace(collector, in_columns=read_as)
     return made, tuple(_decided(collector, is_read=read_as is not None, readings=readings))
+
+
+def groups_read(
+    key: Callable[[Any], Any] | None,
+    collector: Collector[Any, Any, Any],
+    namespaces: Namespaces | None = None,
+    *,
+    is_verified: bool,
+) -> tuple[InColumns | None, tuple[Evaluation, ...]]:
+    """Return how columns group items by a key and collect each group, or None, and the decision on each function.
+
+    Args:
+        key: gives the key of an item; None: all items are one group.
+        collector: collects the items of a group.
+        namespaces: what the names in the functions mean.
+        is_verified: whether columns are compared with what Python gives.
+    """
+    known, of_key = collector.on_columns(), () if key is None else (("key", key),)
+    functions = (*of_key, *collector.functions)
+    if known is None or not known.makes_containers:
+        return None, tuple(called(functions, f"{collector.name or 'the collector'} takes items one by one"))
+    downstream = dataclasses.replace(known, supplier=known.supplier or collector.supplier)
+    groups = InColumns("groups", of=key or one_key, downstream=downstream, same_as=collector.accumulate_all)
+    as_groups = dataclasses.replace(collector, in_columns=groups, functions=functions)
+    read_as, decided = collector_read(as_groups, namespaces, is_verified=is_verified)
+    return read_as.on_columns(), decided
 
 
 def _decided(
@@ -273,6 +321,19 @@ def key_in_columns(
     return KeyInColumns(found, is_verified), (Evaluation("key", conditions=(condition,)),)
 
 
+def timestamps_read(
+    timestamp: Callable[[Any], int], namespaces: Namespaces | None = None, *, is_verified: bool
+) -> tuple[KeyInColumns | None, tuple[Evaluation, ...]]:
+    """Return a function of timestamps as it was read, or None if columns cannot take it, and the decision on it."""
+    found = _function_read(timestamp, namespaces)
+    if isinstance(found, Unreadable):
+        return None, (Evaluation("fn", found),)
+    obstacle = unsupported(found)
+    if obstacle is not None:
+        return None, (Evaluation("fn", obstacle=obstacle),)
+    return KeyInColumns(found, is_verified), (Evaluation("fn", conditions=("all timestamps are ints",)),)
+
+
 def read_step(op: Op, namespaces: Namespaces | None = None) -> Expression | Unreadable | None:
     """Return the expression of a step's function, or why it is unknown; None if a task calls none of the user's.
 
@@ -297,6 +358,8 @@ def _function_read(fn: Callable[..., Any], namespaces: Namespaces | None) -> Exp
     """Return the expression of a function of an item: one of the user's, or that of the keys or values of entries."""
     if fn is key_of or fn is value_of:
         return entry_read("key" if fn is key_of else "value")
+    if is_our_name(type(fn).__module__) and hasattr(type(fn), "around"):
+        return read_around(fn, namespaces)
     return read(fn, 1, namespaces)
 
 

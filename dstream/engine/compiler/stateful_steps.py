@@ -6,10 +6,12 @@ shards, and nothing is shuffled.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from dstream.base.records import record
+from dstream.engine.compiler.evaluation import groups_read, timestamps_read
 from dstream.engine.compiler.inputs import in_the_caller, nothing, numbers
 from dstream.engine.compiler.processors import called_in_graph
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, Wide, across, called_as, called_by, compile_node
@@ -18,6 +20,7 @@ from dstream.engine.physical.vertices import (
     Evaluation,
     Input,
     Items,
+    OutputFormat,
     Rows,
     SourceSplits,
     Splits,
@@ -31,7 +34,8 @@ from dstream.engine.tasks.shards import ReadShards, RouteToShards
 from dstream.operators.state.stateful_steps import applying, applying_all, reducing
 from dstream.operators.state.watermarks import receipt_step, stamping
 from dstream.plan.operations.unbounded import AssignTimestamps, OverEpochs
-from dstream.plan.steps import Op
+from dstream.plan.steps import KeyInColumns, Op
+from dstream.spi.epochs import ReducesInColumns
 from dstream.spi.source import input_size
 
 __all__ = ["FEW"]
@@ -48,8 +52,21 @@ _SHARDS = 64
 def _(node: AssignTimestamps, inputs: Sequence[Items], compiling: Compiling) -> Items:
     receipts = in_the_caller(receipt_step(node.step, node.take), compiling)
     does = "the watermark of a partition travels behind its items"
-    decided = called_as(node, () if node.timestamp is None else ("fn",), compiling.facts)
-    return piped(inputs[0], node, stamping(node, receipts), does, decided)
+    in_columns, decided = _timestamps_read(node, compiling)
+    gives = None if in_columns is None else OutputFormat()
+    return piped(inputs[0], node, stamping(node, receipts, in_columns), does, decided, gives)
+
+
+def _timestamps_read(node: AssignTimestamps, compiling: Compiling) -> tuple[KeyInColumns | None, Sequence[Evaluation]]:
+    """Return the function of the timestamps as it was read, if columns take it, and the decision on it."""
+    facts = compiling.facts
+    policy = None if node.time is None else node.time.policy
+    is_told_all = policy is not None and not getattr(policy, "greatest_only", False)
+    if node.timestamp is None or not facts.reads_functions or is_told_all:
+        return None, called_as(node, () if node.timestamp is None else ("fn",), facts)
+    if node.are_beside or node.drop_before is not None:
+        return None, called_as(node, ("fn",), facts)
+    return timestamps_read(node.timestamp, compiling.namespaces, is_verified=facts.columns == "verify")
 
 
 @compile_node.register
@@ -57,9 +74,11 @@ def _(node: OverEpochs, inputs: Sequence[Items], compiling: Compiling) -> Items:
     receipts = in_the_caller(receipt_step(node.step, node.take), compiling)
     does = "each task first reduces what it has of each shard of the state"
     graph = getattr(node.operator, "graph", None)
-    reduced = called_by(node, compiling.facts) if graph is None else ()
+    read_as, reduced = _operator_read(node, compiling) if graph is None else (node, [()] * len(inputs))
     applied = () if graph is None else called_in_graph(graph, compiling.facts)
-    parts = (piped(items, node, reducing(node, number), does, reduced) for number, items in enumerate(inputs))
+    parts = (
+        piped(items, node, reducing(read_as, number), does, reduced[number]) for number, items in enumerate(inputs)
+    )
     items = one_after_another(tuple(chain.from_iterable(parts)))
     # Time passes in each shard of a step without inputs, too, so each needs a task.
     if not inputs:
@@ -69,6 +88,21 @@ def _(node: OverEpochs, inputs: Sequence[Items], compiling: Compiling) -> Items:
         items = in_one_task(items)
     wide = WhereStateIs(node, receipts, compiling.facts, applied)
     return across(node, items, compiling, lambda: wide, applying_all(node, receipts), applied)
+
+
+def _operator_read(node: OverEpochs, compiling: Compiling) -> tuple[OverEpochs, Sequence[Sequence[Evaluation]]]:
+    """Return a step with the functions of its operator read, as far as columns can take them, and what was decided.
+
+    What was decided is that of the functions for each input.
+    """
+    facts, operator = compiling.facts, node.operator
+    if not isinstance(operator, ReducesInColumns) or not facts.reads_functions:
+        return node, [called_by(node, facts)] * len(node.upstreams)
+    is_verified = facts.columns == "verify"
+    reductions = operator.reductions()
+    found = [groups_read(*each, compiling.namespaces, is_verified=is_verified) for each in reductions]
+    read_as = operator.with_columns(tuple(known for known, _ in found))
+    return dataclasses.replace(node, operator=read_as), [decided for _, decided in found]
 
 
 def _may_be_read_together(items: Items) -> bool:

@@ -363,6 +363,8 @@ def obstacle_to_step(op: Op, expression: Expression | None) -> str | None:
     """
     if op.action == "count":
         return None
+    if op.action in ("pair", "unpair"):
+        return None
     if op.action not in ("map", "filter", "flat_map") or op.guards:
         return f"a {op.action} takes one item at a time"
     if expression is None:

@@ -23,9 +23,11 @@ from dstream.operators.columns.strings import StringLists, Strings, lists_that_h
 from dstream.operators.columns.values import (
     Bools,
     Column,
+    ConstantColumn,
     NotColumnar,
     Objects,
     TooFewRows,
+    Tuples,
     column_of,
     items_of,
     rows_of,
@@ -238,6 +240,8 @@ def _through(ops: Sequence[Op], blocks: Iterator[Block], open_block: OpenBlock |
             # Steps that count look at how many items of a block are taken, and so take it as a whole; items that
             # several rows share go through all steps, since a later step may change what an earlier one reads.
             first = 0 if open_block is not None or are_shared(block) else passing.steps
+            if passing.timestamps is not None:
+                first = 0  # From here on, a loop would not find them.
             made = run_chain(one_by_one(ops[first:]), given(passing.column if first else block))
             passing, fallbacks = _Passing(block), 0 if first else fallbacks + 1
         if open_block is not None:
@@ -258,11 +262,13 @@ class _Passing:
         column: the items behind the steps that it has passed.
         steps: how many these are.
         effects: those of the steps that change the number of rows, or count.
+        timestamps: those of the items, between the steps that take pairs apart and put them together again.
     """
 
     column: Block
     steps: int = 0
     effects: list[Passed] = field(default_factory=list)
+    timestamps: Column | None = None
 
 
 def _passed(ops: Sequence[Op], passing: _Passing) -> Column:
@@ -273,11 +279,38 @@ def _passed(ops: Sequence[Op], passing: _Passing) -> Column:
             break
         if op.action == "count":
             passing.effects.append(size)
+        elif op.action in ("pair", "unpair"):
+            passing.column = column = _paired(passing, column) if op.action == "pair" else _apart(passing, column)
         else:
             passing.column = column = _behind(op, column, passing.effects)
+            _keep_timestamps(op, passing)
         passing.steps += 1
     check_unshared(column)
     return column
+
+
+def _apart(passing: _Passing, pairs: Column) -> Column:
+    """Return the items of pairs, whose timestamps are kept until they are put together."""
+    if not isinstance(pairs, Tuples) or len(pairs.members) != 2:
+        raise NotColumnar("items that are no pairs")
+    passing.timestamps, items = pairs.members
+    return items
+
+
+def _paired(passing: _Passing, items: Column) -> Column:
+    """Return items in pairs with their timestamps, or with None where they have none."""
+    size, timestamps = size_of_column(items), passing.timestamps
+    passing.timestamps = None
+    return Tuples((ConstantColumn(None, size) if timestamps is None else timestamps, items), size)
+
+
+def _keep_timestamps(op: Op, passing: _Passing) -> None:
+    """Choose the timestamps of the rows that have passed a step."""
+    if passing.timestamps is None or op.action == "map":
+        return
+    if op.action != "filter":
+        raise NotColumnar("several items in the place of one, which all have its timestamp")
+    passing.timestamps = rows_of(passing.timestamps, passing.effects[-1])  # type: ignore[arg-type]
 
 
 def _behind(op: Op, column: Column, effects: list[Passed]) -> Column:

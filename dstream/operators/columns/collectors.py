@@ -68,6 +68,7 @@ __all__ = [
     "containers_of_table",
     "first_of_groups",
     "group_tables",
+    "keys_and_values",
 ]
 
 
@@ -261,7 +262,7 @@ def _group_tables(
     held, held_texts, held_rows = _HeldInts(), TextBuffer(bound), RowBuffer(known.downstream)
     for block in blocks:
         try:
-            keys, values = _keys_and_values(known, as_column(block))
+            keys, values = keys_and_values(known, as_column(block))
             shape = None if _makes_table(known, keys, values) else shape_of(keys)
         except NotColumnar:
             # What is buffered came before this block: the first key of a group stays, and floats are added in order.
@@ -331,7 +332,7 @@ def _as_ints(values: Values) -> Any:
     return tuple(whole(each) if isinstance(each, Bools) else each for each in values)
 
 
-def _keys_and_values(known: InColumns, items: Column) -> tuple[Column, Values]:
+def keys_and_values(known: InColumns, items: Column) -> tuple[Column, Values]:
     """Return the keys, and what is added up; an int that is the same in all rows stays one beside strings."""
     assert known.expression is not None, "only such collectors are taken"
     assert known.downstream is not None, "groups have one"

@@ -210,7 +210,8 @@ def _in_columns(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any] | None
     if not first:
         return _counted_in_columns(ops, items)
     work = sum(op.evaluation.operators for op in first)
-    blocks = items.blocks() if type(items) is ColumnItems else stretches(items, work)
+    # To put items into pairs is no reason to make columns of them.
+    blocks = items.blocks() if type(items) is ColumnItems else stretches(items, work) if work else None
     if blocks is None:
         return None
     from dstream.operators.columns.chain_evaluation import column_chain  # loads NumPy

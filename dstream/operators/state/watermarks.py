@@ -9,9 +9,10 @@ from typing import Any
 
 from dstream.errors import IllegalStateError
 from dstream.failures import naming, shown
+from dstream.operators.rows.blocks import Block, ColumnItems, given
 from dstream.operators.rows.operations import Operation, Task, operation
 from dstream.plan.operations.unbounded import AssignTimestamps
-from dstream.plan.steps import Op, Step
+from dstream.plan.steps import KeyInColumns, Op, Step
 from dstream.spi.epochs import PartitionReceipt, PartitionTime, StepTime, WatermarkPolicy, watermark_of
 from dstream.values.time import END_OF_TIME, NO_WATERMARK, Timed
 
@@ -44,14 +45,15 @@ def _discard(receipt: Any) -> None:
     """Take a receipt that has no use."""
 
 
-def stamping(node: AssignTimestamps, receipts: Op) -> Operation:
+def stamping(node: AssignTimestamps, receipts: Op, in_columns: KeyInColumns | None = None) -> Operation:
     """Return the operation of a task on the items of the partition.
 
     Args:
         node: the operation.
         receipts: takes what became of the time.
+        in_columns: the timestamps as an expression over columns, if the function is read.
     """
-    return _Stamping(node.timestamp, node.time, receipts, node.step, node.drop_before, node.are_beside)
+    return _Stamping(node.timestamp, node.time, receipts, node.step, node.drop_before, node.are_beside, in_columns)
 
 
 @dataclass(frozen=True)
@@ -62,19 +64,44 @@ class _Stamping:
     step: Step
     drop_before: int | None = None
     are_beside: bool = False
+    in_columns: KeyInColumns | None = None
 
     def __call__(self, items: Iterator[tuple[None, Any]], task: Task) -> Iterator[Timed]:
         if self.time is None:
             raise IllegalStateError("items without an end are read by jobs, which say what time it is")
         # The policy as the last epoch left it: a task that runs again begins with it, too.
         seen = _Seen(copy.deepcopy(self.time.policy), self.time.now)
+        if type(items) is ColumnItems and self._takes_columns(seen):
+            return ColumnItems(self._until_the_end(self._blocks(items.blocks(), seen), seen, self.time, task))
+        return self._until_the_end(self._kept(self._stamped(items, seen)), seen, self.time, task)
+
+    def _takes_columns(self, seen: _Seen) -> bool:
+        is_read = self.in_columns is not None and self.in_columns.expression is not None
+        # A policy that wants to know each timestamp is told of one item after another, as its functions may look.
+        return is_read and seen.wants_greatest and self.drop_before is None and not self.are_beside
+
+    def _blocks(self, blocks: Iterator[Block], seen: _Seen) -> Iterator[Block]:
+        from dstream.operators.columns.windows import stamped_block  # loads NumPy, which made the columns
+
+        assert self.timestamp is not None, "only a function is read"
+        assert self.in_columns is not None, "it is read"
+        for block in blocks:
+            stamped = stamped_block(block, self.in_columns, self.timestamp, self.step.label)
+            if stamped is None:
+                yield seen.greatest_only(iter(given(block)), self.timestamp)
+            else:
+                seen.take(*stamped[1:])
+                yield stamped[0]
+
+    def _until_the_end(self, made: Iterator[Any], seen: _Seen, time: PartitionTime, task: Task) -> Iterator[Any]:
+        """Give timestamped items, or blocks of them, and then tell how far time has come."""
         with naming(self.step):
-            yield from self._kept(self._stamped(items, seen))
-            watermark = self._watermark(seen, self.time)
-        if self.time.counts or seen.items:
-            task.watermarks.take({(self.time.stamp, self.time.partition): watermark})
+            yield from made
+            watermark = self._watermark(seen, time)
+        if time.counts or seen.items:
+            task.watermarks.take({(time.stamp, time.partition): watermark})
         task.peeking(self.receipts)(
-            PartitionReceipt(self.time.stamp, self.time.partition, seen.policy, watermark, seen.greatest, seen.items)
+            PartitionReceipt(time.stamp, time.partition, seen.policy, watermark, seen.greatest, seen.items)
         )
 
     def _kept(self, stamped: Iterator[Timed]) -> Iterator[Timed]:
@@ -119,7 +146,7 @@ class _Seen:
 
     def greatest_only(self, pairs: Iterator[tuple[None, Any]], timestamp_of: Callable[[Any], Any]) -> Iterator[Timed]:
         # Local variables, and below a test of the type without a call: the loop runs for each item.
-        greatest, number = self.greatest, 0
+        greatest, number = self.greatest, self.items
         for _, item in pairs:
             timestamp = timestamp_of(item)
             if type(timestamp) is not int:
@@ -129,6 +156,10 @@ class _Seen:
             number += 1
             yield timestamp, item
         self.greatest, self.items = greatest, number
+
+    def take(self, greatest: int, items: int) -> None:
+        """Take note of a block of items, by their greatest timestamp and how many there are."""
+        self.greatest, self.items = max(self.greatest, greatest), self.items + items
 
     def each(self, pairs: Iterator[tuple[None, Any]], timestamp_of: Callable[[Any], Any]) -> Iterator[Timed]:
         report, now, self._is_told = self.policy.report, self.now, True

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from dstream.failures.attribution import failed_on
 from dstream.keys.hashing import keys_of, shard_numbers
+from dstream.operators.rows.blocks import Block, ColumnItems
 from dstream.values.time import Late, Timed
 
 __all__ = ["Arrivals", "Batch", "LateItems", "by_shard", "late_outputs"]
@@ -36,6 +37,7 @@ class Arrivals:
     Attributes:
         items: how many came.
         late: how many of them were late.
+        time: an item with a timestamp below is late.
     """
 
     def __init__(self, items: Iterator[Timed], key: Callable[[Any], Any] | None, time: int, keeps_late: bool) -> None:
@@ -43,7 +45,7 @@ class Arrivals:
         self.late = 0
         self._left = items
         self._key = key
-        self._time = time
+        self.time = time
         self._late_by_key: dict[Any, LateItems] | None = {} if keeps_late else None
 
     def __iter__(self) -> Iterator[Batch]:
@@ -52,13 +54,26 @@ class Arrivals:
         Raises:
             ValueError: an item has no timestamp.
         """
-        while batch := list(islice(self._left, _BATCH)):
+        return self.of(self._left)
+
+    def of(self, items: Iterable[Timed]) -> Iterator[Batch]:
+        """Give batches of some of the items."""
+        left = iter(items)
+        while batch := list(islice(left, _BATCH)):
             self.items += len(batch)
             timestamps, items = _columns(batch)
             # One look at the least timestamp, since late items are rare.
-            if min(timestamps) < self._time:
+            if min(timestamps) < self.time:
                 timestamps, items = self._in_time(timestamps, items)
             yield timestamps, self._keys_of(items), items
+
+    def blocks(self) -> Iterator[Block]:
+        """Give the items in blocks, in their place: those of a block without late items are counted by its taker."""
+        return self._left.blocks() if type(self._left) is ColumnItems else iter((self._left,))
+
+    def again(self) -> Arrivals:
+        """Return the same without items, to look at some of them once more."""
+        return Arrivals(iter(()), self._key, self.time, keeps_late=False)
 
     def late_by_shard(self, shards: int) -> dict[int, LateItems]:
         """Return the late items that travel on; those of a key are in order."""
@@ -67,7 +82,7 @@ class Arrivals:
 
     def _in_time(self, timestamps: Sequence[int], items: Sequence[Any]) -> tuple[Sequence[int], Sequence[Any]]:
         """Return those that are in time, and keep the others."""
-        is_late = [timestamp < self._time for timestamp in timestamps]
+        is_late = [timestamp < self.time for timestamp in timestamps]
         self._keep(list(compress(timestamps, is_late)), list(compress(items, is_late)))
         in_time = [not late for late in is_late]
         return list(compress(timestamps, in_time)), list(compress(items, in_time))

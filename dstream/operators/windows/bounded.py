@@ -6,18 +6,20 @@ Definitions, containers and results are those of windows over unbounded data, wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeAlias
 
 from dstream.operators.windows.buffers import EMPTY, FrameBuffer, Session, Slide, inside_of, joined
 from dstream.operators.windows.results import WindowOutput, copies_of
-from dstream.spi import AggregateOperation
+from dstream.plan.steps import PairFunction
+from dstream.plan.timestamps import InstantOf
+from dstream.spi import AggregateOperation, Collector, InColumns
 from dstream.values.time import END_OF_TIME
 from dstream.windows import FrameWindow, SessionWindow, Window
 
 __all__ = ["BoundedFrames", "BoundedSessions", "bounded_windows"]
 
 
-Timestamp: TypeAlias = Callable[[Any], int]
 Frames: TypeAlias = dict[int, Any]
 """Containers of one key by the end of their frame."""
 
@@ -26,7 +28,7 @@ _MISSING: Any = object()
 
 
 def bounded_windows(
-    window: Window, operation: AggregateOperation[Any, Any, Any], timestamp: Timestamp, is_keyed: bool
+    window: Window, operation: AggregateOperation[Any, Any, Any], timestamp: InstantOf, is_keyed: bool
 ) -> BoundedFrames | BoundedSessions:
     """Return the windows of one key.
 
@@ -50,6 +52,33 @@ def bounded_windows(
     return BoundedSessions(window, operation, timestamp, output)
 
 
+@dataclass(frozen=True)
+class _EndOfFrame:
+    """Gives the end of the frame of an item.
+
+    Attributes:
+        fn: the user's function, which gives the timestamp.
+        window: has the frames.
+    """
+
+    fn: Callable[[Any], Any]
+    window: FrameWindow
+
+    around: ClassVar[PairFunction] = "end_of_frame"
+
+    def __call__(self, item: Any) -> int:
+        """Return it."""
+        return self.window.higher_frame(InstantOf(self.fn)(item))
+
+
+def _in_columns(end: _EndOfFrame, collector: Collector[Any, Any, Any]) -> InColumns | None:
+    """Return the frames of a key as the groups within a group that they are."""
+    known = collector.on_columns()
+    if known is None or not known.makes_containers:
+        return None
+    return InColumns("groups", of=end, downstream=replace(known, supplier=known.supplier or collector.supplier))
+
+
 class BoundedFrames:
     """Tumbling and sliding windows of one key.
 
@@ -61,7 +90,7 @@ class BoundedFrames:
         self,
         window: FrameWindow,
         operation: AggregateOperation[Any, Any, Any],
-        timestamp: Timestamp,
+        timestamp: InstantOf,
         output: WindowOutput,
     ) -> None:
         self._window = window
@@ -69,8 +98,13 @@ class BoundedFrames:
         self._collector = operation.on_input(0)
         self._timestamp = timestamp
         self._output = output
-        self.operation: AggregateOperation[Any, Frames, Frames] = AggregateOperation(
-            dict, self._accumulate, self._combine
+        end = _EndOfFrame(timestamp.fn, window)
+        self.operation: Collector[Any, Frames, Frames] = Collector(
+            dict,
+            self._accumulate,
+            self._combine,
+            in_columns=_in_columns(end, self._collector),
+            functions=(("timestamp", end), *self._collector.functions),
         )
 
     def results(self, key: Any, frames: Frames) -> list[Any]:
@@ -114,7 +148,7 @@ class BoundedSessions:
         self,
         window: SessionWindow,
         operation: AggregateOperation[Any, Any, Any],
-        timestamp: Timestamp,
+        timestamp: InstantOf,
         output: WindowOutput,
     ) -> None:
         self._timeout = window.timeout

@@ -12,9 +12,10 @@ from itertools import chain
 from typing import Any, Protocol, TypeAlias
 
 from dstream.failures.attribution import in_group
+from dstream.operators.rows.blocks import given
 from dstream.operators.windows.arrivals import Arrivals, Batch, LateItems, by_shard
 from dstream.operators.windows.results import Copies
-from dstream.spi import Collector
+from dstream.spi import Collector, InColumns
 from dstream.spi.epochs import TaskPartials
 from dstream.values.time import NO_WATERMARK
 from dstream.windows import FrameWindow
@@ -47,10 +48,19 @@ _MISSING: Any = object()
 
 
 def partial_frames(
-    arrivals: Arrivals, window: FrameWindow, collector: Collector[Any, Any, Any], shards: int, is_keyed: bool
+    arrivals: Arrivals,
+    window: FrameWindow,
+    collector: Collector[Any, Any, Any],
+    shards: int,
+    is_keyed: bool,
+    known: InColumns | None = None,
 ) -> TaskPartials:
-    """Accumulate items in the frames of a window."""
-    frames = _accumulated(arrivals, window, collector.create, collector.accumulates[0])
+    """Accumulate items in the frames of a window; `known` groups by their keys in columns, if columns can."""
+    frames: Frames = {}
+    if known is None:
+        _accumulate(arrivals, window, collector, frames)
+    else:
+        _accumulate_blocks(arrivals, window, collector, frames, is_keyed, known)
     of_shards: dict[int, Frames] = {}
     for end, groups in frames.items():
         for shard, part in by_shard(groups, shards, is_keyed).items():
@@ -60,10 +70,34 @@ def partial_frames(
     return TaskPartials(found, arrivals.items, arrivals.late)
 
 
-def _accumulated(
-    batches: Iterable[Batch], window: FrameWindow, create: Callable[[], Any], accumulate: Callable[[Any, Any], Any]
-) -> Frames:
-    frames: Frames = {}
+def _accumulate_blocks(
+    arrivals: Arrivals,
+    window: FrameWindow,
+    collector: Collector[Any, Any, Any],
+    frames: Frames,
+    is_keyed: bool,
+    known: InColumns,
+) -> None:
+    from dstream.operators.columns.windows import BlockFrames  # loads NumPy
+
+    def by_items(items: Iterable[Any]) -> Frames:
+        found: Frames = {}
+        _accumulate(arrivals.again().of(items), window, collector, found)
+        return found
+
+    in_columns = BlockFrames(known, window, arrivals.time, collector, is_keyed, by_items)
+    for block in arrivals.blocks():
+        size = in_columns.take(block, frames)
+        if size is None:
+            _accumulate(arrivals.of(given(block)), window, collector, frames)
+        else:
+            arrivals.items += size
+
+
+def _accumulate(
+    batches: Iterable[Batch], window: FrameWindow, collector: Collector[Any, Any, Any], frames: Frames
+) -> None:
+    create, accumulate = collector.create, collector.accumulates[0]
     start = end = 0  # No timestamp lies between.
     groups: Groups = {}
     for timestamps, keys, items in batches:
@@ -79,7 +113,6 @@ def _accumulated(
             following = accumulate(container, item)
             if following is not None:
                 groups[key] = following
-    return frames
 
 
 class FrameBuffer:

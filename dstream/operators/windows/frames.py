@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 from dstream.keys.hashing import with_keys_of_this_process
+from dstream.operators.rows.blocks import ColumnItems
 from dstream.operators.windows.arrivals import Arrivals, LateItems, late_outputs
 from dstream.operators.windows.buffers import FrameBuffer, FramePartial, Slide, inside_of, partial_frames
 from dstream.operators.windows.results import Copies, EarlyPeriod, WindowOutput, check_keys, copies_of, signature_of
-from dstream.spi import AggregateOperation, Collector
+from dstream.spi import AggregateOperation, Collector, InColumns
 from dstream.spi.epochs import EpochTime, ShardOutput, TaskPartials
 from dstream.values.time import END_OF_TIME, NO_WATERMARK, Timed
 from dstream.windows import FrameWindow
@@ -159,6 +160,8 @@ class FrameWindows:
         to: takes (start, end, result), or (start, end, key, result) where there are keys, and makes what goes on;
             None: a `WindowResult` or `KeyedWindowResult`.
         gives_late: late items go on, as `(timestamp, Late(item))`.
+        in_columns: groups by the keys of each input, with the containers of a key, as far as columns can make them;
+            empty: nobody has read the functions.
 
     Raises:
         TypeError: there is not one key function for each input.
@@ -169,6 +172,7 @@ class FrameWindows:
     operation: AggregateOperation[Any, Any, Any]
     to: Callable[..., Any] | None = None
     gives_late: bool = False
+    in_columns: tuple[InColumns | None, ...] = ()
 
     kind = "window"
 
@@ -186,12 +190,22 @@ class FrameWindows:
         """One for each input of the operation."""
         return self.operation.arity
 
+    def reductions(self) -> list[tuple[Callable[[Any], Any] | None, Collector[Any, Any, Any]]]:
+        """Return of each input the function of keys, if there are keys, and the collector of the items of a key."""
+        keys = self.keys or (None,) * self.inputs
+        return [(key, self.operation.on_input(number)) for number, key in enumerate(keys)]
+
+    def with_columns(self, known: tuple[InColumns | None, ...]) -> FrameWindows:
+        """Return the same, which takes items of columns as far as columns can group them."""
+        return replace(self, in_columns=known)
+
     def partial(self, number: int, items: Iterator[Timed], moment: EpochTime, shards: int) -> TaskPartials:
         """Accumulate the items of one task by shard, frame and key."""
         key = None if self.keys is None else self.keys[number]
         # By the border, not the watermark: a frame takes items until the watermark has reached its end.
         arrivals = Arrivals(items, key, self.window.floor_frame(moment.old), self.gives_late)
-        return partial_frames(arrivals, self.window, self.operation.on_input(number), shards, key is not None)
+        known = self.in_columns[number] if self.in_columns and type(items) is ColumnItems else None
+        return partial_frames(arrivals, self.window, self.operation.on_input(number), shards, key is not None, known)
 
     def new(self) -> FrameState:
         """Return the state of a shard without items."""
