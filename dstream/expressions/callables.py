@@ -12,7 +12,7 @@ from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, Metho
 from typing import Any
 
 from dstream.expressions.effects import CHANGING_NOTHING, KEYWORDS, KNOWN, OPERATORS, PARAMETERS, name_of
-from dstream.expressions.resolution import UnreadableName, constant_of, is_plain_enumeration
+from dstream.expressions.resolution import UnreadableName, constant_of, is_plain_enumeration, is_zone
 from dstream.expressions.tree import (
     Applied,
     Argument,
@@ -31,7 +31,7 @@ from dstream.expressions.tree import (
 from dstream.values.entries import Entry
 from dstream.values.fields import defaults_of_constructor, is_of_dataclass, is_of_named_tuple
 
-__all__ = ["known_call", "object_read"]
+__all__ = ["known_call", "object_read", "stores_its_fields"]
 
 
 _ITEM = Argument(0)
@@ -97,6 +97,9 @@ def known_call(fn: Any, written: str, arguments: Sequence[Expression], keywords:
         return Called("dstream.Entry", (Together(tuple(arguments)),))
     if is_plain_enumeration(fn) and len(arguments) == 1 and not keywords:
         return Called("dstream.member", (Constant(fn), *arguments))
+    if is_zone(fn) and len(arguments) == 1 and isinstance(arguments[0], Constant) and not keywords:
+        with contextlib.suppress(Exception):  # Without such a zone here, there may be one on a worker.
+            return constant_of(fn(arguments[0].value))
     if isinstance(fn, type) and name_of(fn) is None:
         return _built(fn, written, tuple(arguments), tuple(keywords))
     if fn is dict and keywords and len(keywords) == len(arguments):
@@ -181,6 +184,11 @@ def _built(kind: type, written: str, arguments: tuple[Expression, ...], keywords
     if (missing := next(left, None)) is not None:
         raise UnreadableName(f"calls {written} without {missing}")
     return Built(kind, names, arguments)
+
+
+def stores_its_fields(kind: object) -> bool:
+    """Say whether something is a dataclass or named tuple that stores its arguments and does nothing else."""
+    return isinstance(kind, type) and _fields(kind) is not None
 
 
 def _fields(kind: type) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from dstream.expressions.callables import object_read
+from dstream.expressions.callables import object_read, stores_its_fields
 from dstream.expressions.effects import CHANGING_NOTHING, KEYWORDS, KNOWN, LAZY, USING_UP, name_of
 from dstream.expressions.resolution import UnreadableName, constant_of
 from dstream.expressions.syntax import (
@@ -41,11 +41,14 @@ from dstream.expressions.tree import (
     substituted,
 )
 
-__all__ = ["constants_of", "kinds_of_exceptions", "read_rounds", "without_walrus"]
+__all__ = ["constants_of", "function_read", "kinds_of_exceptions", "read_rounds", "used_up", "without_walrus"]
 
 
 @read_syntax.register
 def _(syntax: ast.Call, body: Body) -> Expression:
+    spread = _made_of_members(syntax, body)
+    if spread is not None:
+        return spread
     if any(isinstance(each, ast.Starred) for each in syntax.args):
         raise UnreadableName("unpacks arguments with *", line=syntax.lineno)
     fn = syntax.func
@@ -55,11 +58,17 @@ def _(syntax: ast.Call, body: Body) -> Expression:
             return Method(container, fn.attr, all_read(syntax.args, body))
     if isinstance(fn, ast.Attribute) and is_of_the_item(fn.value, body):
         return _method(fn, syntax, body)
+    if isinstance(fn, ast.Lambda):
+        raise UnreadableName("calls a lambda where it is made", line=syntax.lineno)
     written = ast.unparse(fn)
     if written == "next" and len(syntax.args) == 2 and isinstance(syntax.args[0], ast.GeneratorExp):
         return _first(syntax, body)
+    if written == "getattr" and len(syntax.args) == 2 and object_named(fn, body) is builtins.getattr:
+        return _attribute(syntax, body)
     if written == "isinstance" and len(syntax.args) == 2 and not syntax.keywords:
         return _instance(syntax, body)
+    if isinstance(fn, ast.Name) and fn.id in body.functions and not syntax.keywords:
+        return body.callee.defined(body.functions[fn.id], all_read(syntax.args, body), body)
     if isinstance(fn, ast.Name) and fn.id in body.own:
         raise UnreadableName(f"calls its variable {written}", line=syntax.lineno)
     callee = _callee(fn, written, body)
@@ -70,6 +79,19 @@ def _(syntax: ast.Call, body: Body) -> Expression:
     return _called_by_name(callee, written, syntax, body)
 
 
+def _made_of_members(syntax: ast.Call, body: Body) -> Expression | None:
+    """Return `Sale(**row)` or `Sale(*parts)` of a class with plain fields; None of another call."""
+    match syntax:
+        case ast.Call(ast.Name(name) as fn, [ast.Starred(of)], []) if name not in body.own:
+            sign = "*"
+        case ast.Call(ast.Name(name) as fn, [], [ast.keyword(None, of)]) if name not in body.own:
+            sign = "**"
+        case _:
+            return None
+    kind = object_named(fn, body)
+    return Built(kind, (sign,), (read_syntax(of, body),)) if stores_its_fields(kind) else None
+
+
 def _method(fn: ast.Attribute, syntax: ast.Call, body: Body) -> Expression:
     keywords = tuple(each.arg for each in syntax.keywords if each.arg is not None)
     has_known_keywords = len(keywords) == len(syntax.keywords) and (not keywords or fn.attr in _WITH_KEYWORDS)
@@ -77,13 +99,23 @@ def _method(fn: ast.Attribute, syntax: ast.Call, body: Body) -> Expression:
         raise UnreadableName(f"calls .{fn.attr}(){' with a keyword' if syntax.keywords else ''}", line=syntax.lineno)
     of = read_syntax(fn.value, body)
     if fn.attr == "join" and isinstance(of, Constant) and len(syntax.args) == 1 and not keywords:
-        return Method(of, fn.attr, (_used_up(syntax.args[0], body),))
+        return Method(of, fn.attr, (used_up(syntax.args[0], body),))
+    if fn.attr == "translate" and len(syntax.args) == 1 and not keywords:
+        return Method(of, fn.attr, (container_named(syntax.args[0], body) or read_syntax(syntax.args[0], body),))
+    if fn.attr == "sub" and isinstance(of, Constant) and len(syntax.args) == 2 and not keywords:
+        return Method(of, fn.attr, (_replacement(syntax.args[0], body), read_syntax(syntax.args[1], body)))
     return Method(of, fn.attr, all_read([*syntax.args, *(each.value for each in syntax.keywords)], body), keywords)
 
 
 _WITH_KEYWORDS = frozenset(
     {"_replace", "encode", "format", "isoformat", "quantize", "replace", "rsplit", "split", "splitlines"}
 )
+
+
+def _replacement(syntax: ast.expr, body: Body) -> Expression:
+    """Return what replaces a match: a string, or a function of the match."""
+    is_named = isinstance(syntax, ast.Name | ast.Attribute) and not is_of_the_item(syntax, body)
+    return function_read(syntax, body) if is_named or isinstance(syntax, ast.Lambda) else read_syntax(syntax, body)
 
 
 def _instance(syntax: ast.Call, body: Body) -> Expression:
@@ -95,6 +127,14 @@ def _instance(syntax: ast.Call, body: Body) -> Expression:
     if not all(kind in PLAIN_TYPES for kind in kinds):
         raise UnreadableName("calls isinstance", "the builtin types can be read", syntax.lineno)
     return Called("isinstance", (read_syntax(of, body), Constant(kinds)))
+
+
+def _attribute(syntax: ast.Call, body: Body) -> Expression:
+    """Return `getattr(item, "name")`."""
+    of, name = syntax.args
+    if not isinstance(name, ast.Constant) or type(name.value) is not str or not name.value.isidentifier():
+        raise UnreadableName("calls getattr with a name that is not the same for all items", line=syntax.lineno)
+    return read_syntax(ast.copy_location(ast.Attribute(of, name.value, ast.Load()), syntax), body)
 
 
 _LOOKING = ("count", "get", "index", "isdisjoint", "issuperset")
@@ -125,24 +165,27 @@ def _called_by_name(fn: Any, written: str, syntax: ast.Call, body: Body) -> Expr
 
 def _arguments(name: str | None, syntax: ast.Call, body: Body) -> tuple[Expression, ...]:
     """Return the arguments of a call; those by name are the last ones."""
-    first = (_used_up(each, body) for each in syntax.args[:1]) if name in USING_UP else ()
+    first = tuple(used_up(each, body) for each in syntax.args[:1]) if name in USING_UP else ()
     if name == "len":
-        first = (container_named(each, body) or read_syntax(each, body) for each in syntax.args[:1])
-    by_place = (*first, *all_read(syntax.args[len(syntax.args[:1]) if name in (*USING_UP, "len") else 0 :], body))
+        first = tuple(container_named(each, body) or read_syntax(each, body) for each in syntax.args[:1])
+    rest = syntax.args[len(syntax.args[:1]) if name in (*USING_UP, "len") else 0 :]
+    if name == "re.sub" and len(rest) == 3:
+        first, rest = (read_syntax(rest[0], body), _replacement(rest[1], body)), rest[2:]
+    by_place = (*first, *all_read(rest, body))
     has_key = name in ("max", "min", "sorted")
     by_name = (
-        _function(each.value, body) if has_key and each.arg == "key" else read_syntax(each.value, body)
+        function_read(each.value, body) if has_key and each.arg == "key" else read_syntax(each.value, body)
         for each in syntax.keywords
     )
     return (*by_place, *by_name)
 
 
-def _used_up(syntax: ast.expr, body: Body) -> Expression:
+def used_up(syntax: ast.expr, body: Body) -> Expression:
     """Return what is iterated over at once: also a generator expression, or a captured container."""
     if isinstance(syntax, ast.GeneratorExp):
         return read_rounds("generator", (syntax.elt,), syntax.generators, body)
     if isinstance(syntax, ast.Call) and not any(isinstance(each, ast.Starred) for each in syntax.args):
-        found = _view(syntax, body) or _lazy(syntax, body)
+        found = _view(syntax, body) or _lazy(syntax, body) or _matches(syntax, body)
         if found is not None:
             return found
     return container_named(syntax, body) or read_syntax(syntax, body)
@@ -158,6 +201,18 @@ def _view(syntax: ast.Call, body: Body) -> Expression | None:
     return None
 
 
+def _matches(syntax: ast.Call, body: Body) -> Expression | None:
+    """Return the matches of a constant pattern, one after another."""
+    match syntax:
+        case ast.Call(ast.Attribute(of, "finditer"), arguments, []):
+            # Both take the same arguments, and the lists of the other one are read anywhere.
+            listed = ast.Call(ast.copy_location(ast.Attribute(of, "findall", ast.Load()), syntax), arguments, [])
+            found = read_syntax(ast.copy_location(listed, syntax), body)
+            if isinstance(found, Method) and isinstance(found.of, Constant):
+                return Method(found.of, "finditer", found.arguments)
+    return None
+
+
 def _lazy(syntax: ast.Call, body: Body) -> Expression | None:
     """Return the result of `enumerate`, `filter`, `map`, `reversed` or `zip`; None of another call."""
     fn, arguments = syntax.func, syntax.args
@@ -166,10 +221,10 @@ def _lazy(syntax: ast.Call, body: Body) -> Expression | None:
     if object_named(fn, body) is not LAZY[fn.id]:
         return None
     if fn.id in ("filter", "map") and len(arguments) == 2 and not syntax.keywords:
-        return _mapped(fn.id, arguments[0], _used_up(arguments[1], body), body)
+        return _mapped(fn.id, arguments[0], used_up(arguments[1], body), body)
     if fn.id in ("filter", "map"):
         raise UnreadableName(f"calls {fn.id} with several iterables", line=syntax.lineno)
-    among = tuple(_used_up(each, body) for each in arguments[: len(arguments) if fn.id == "zip" else 1])
+    among = tuple(used_up(each, body) for each in arguments[: len(arguments) if fn.id == "zip" else 1])
     by_name = (Keyword(each.arg or "", read_syntax(each.value, body)) for each in syntax.keywords)
     found = Called(fn.id, (*among, *all_read(arguments[len(among) :], body), *by_name))
     if not {each.arg for each in syntax.keywords} <= KEYWORDS.get(fn.id, frozenset()):
@@ -183,12 +238,12 @@ def _mapped(name: str, fn: ast.expr, of: Expression, body: Body) -> Expression:
         number = body.callee.variable()
         given = Function(number, Local(number))
     else:
-        given = _function(fn, body)
+        given = function_read(fn, body)
     loop = Loop(of, (given.number,), False, () if name == "map" else (given.within,))
     return Comprehension("generator", (loop,), (given.within if name == "map" else Local(given.number),))
 
 
-def _function(syntax: ast.expr, body: Body) -> Any:
+def function_read(syntax: ast.expr, body: Body) -> Any:
     """Return a function of one argument that a builtin calls; `key=None` as it is."""
     if isinstance(syntax, ast.Constant) and syntax.value is None:
         return Constant(None)
@@ -197,7 +252,7 @@ def _function(syntax: ast.expr, body: Body) -> Any:
     match syntax:
         case ast.Lambda(ast.arguments([], [ast.arg(name)], None, [], [], None, []), within):
             own = {name, *(each.target.id for each in _walruses([within]))}
-            inside = body.without(own).with_variable(name, item)
+            inside = body.inside(own).with_variable(name, item)
             return Function(number, read_syntax(within, inside))
         case ast.Attribute(of, "get" | "index" | "count" as name) if (found := container_named(of, body)) is not None:
             return Function(number, Method(found, name, (item,)))
@@ -208,6 +263,8 @@ def _function(syntax: ast.expr, body: Body) -> Any:
             read = None if getter is None else object_read(getter, 1)
             if read is not None:
                 return Function(number, substituted(read, {0: item}))
+    if isinstance(syntax, ast.Name) and syntax.id in body.functions:
+        return Function(number, body.callee.defined(body.functions[syntax.id], (item,), body))
     written = ast.unparse(syntax)
     return Function(number, body.callee.called(object_named(syntax, body), written, (item,)))
 
@@ -229,15 +286,15 @@ def read_rounds(
     Raises:
         CannotRead: a part of it cannot be read.
     """
-    first = _used_up(generators[0].iter, body)
+    first = used_up(generators[0].iter, body)
     if {each.target.id for each in _walruses([*members, *generators])} & body.variables.keys():
         raise UnreadableName("assigns a variable of the function inside of a loop", line=members[0].lineno)
-    inside = body.without({name for each in generators for name in _assigned_in(each)})
+    inside = body.inside({name for each in generators for name in _assigned_in(each)})
     loops: list[Loop] = []
     for place, each in enumerate(generators):
         if each.is_async:
             raise UnreadableName("has an asynchronous comprehension")
-        of = _used_up(each.iter, inside) if place else first
+        of = used_up(each.iter, inside) if place else first
         inside = _read_loop(each, of, inside, loops)
     return Comprehension(kind, tuple(loops), all_read(members, inside))
 
@@ -290,7 +347,7 @@ def _first(syntax: ast.Call, body: Body) -> Expression:
     """Return `next(... for ..., default)`."""
     if syntax.keywords or object_named(syntax.func, body) is not builtins.next:
         raise UnreadableName("calls next", line=syntax.lineno)
-    found = Called("dstream.first", (_used_up(syntax.args[0], body), read_syntax(syntax.args[1], body)))
+    found = Called("dstream.first", (used_up(syntax.args[0], body), read_syntax(syntax.args[1], body)))
     return _written_out(found) or found
 
 
@@ -344,7 +401,7 @@ def _with_constants(expression: Expression, values: dict[int, Any]) -> Expressio
 
 def constants_of(syntax: ast.expr, body: Body) -> list[Constant] | None:
     """Return the constants that a loop runs over, in order; None if it runs over something else."""
-    return _constants(_used_up(syntax, body))
+    return _constants(used_up(syntax, body))
 
 
 def _constants(of: Expression) -> list[Constant] | None:

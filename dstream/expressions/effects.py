@@ -10,7 +10,7 @@ import json
 import math
 import operator
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain, filterfalse
@@ -34,8 +34,11 @@ from dstream.expressions.tree import (
     Local,
     Method,
     Operator,
+    Routine,
     Text,
     Together,
+    Tried,
+    is_leaf,
 )
 from dstream.values.entries import as_entry
 
@@ -48,9 +51,12 @@ __all__ = [
     "OPERATORS",
     "PARAMETERS",
     "USING_UP",
+    "ChangedInPlace",
+    "asks_for_truth",
     "may_keep",
     "may_share",
     "name_of",
+    "stands_first",
 ]
 
 
@@ -115,6 +121,33 @@ def raised(kind: type[Exception], *arguments: Any) -> None:
     raise kind(*arguments)
 
 
+class ChangedInPlace(BaseException):
+    """A value that an operator would change is one of an item; no `except Exception` of the function's takes it."""
+
+
+def changed_value(fold: Callable[[Any, Any], Any], value: Any, by: Any) -> Any:
+    """Return what `value += by`, or the like, gives a variable, of a value that cannot be changed.
+
+    Raises:
+        ChangedInPlace: it can be, or it is not known.
+    """
+    if type(value) not in _UNCHANGEABLE:
+        raise ChangedInPlace
+    return fold(value, by)
+
+
+_UNCHANGEABLE = frozenset({bool, bytes, complex, Decimal, float, int, str, tuple, type(None), *_OF_DATETIME})
+
+
+def failed() -> None:
+    """Raise an exception in the place of one of a user's, with which the function fails when it is called again.
+
+    Raises:
+        RuntimeError: always.
+    """
+    raise RuntimeError("an exception of the user's")
+
+
 @functools.cache
 def _unpacking(size: int) -> Callable[[Any], tuple[Any, ...]]:
     names, namespace = "".join(f"v{number}, " for number in range(size)), dict[str, Any]()
@@ -131,6 +164,9 @@ KNOWN: dict[str, Callable[..., Any]] = {
     "operator.not_": operator.not_,  # No `not`: where only truth is asked, that asks `a and b` once.
     **{f"re.{name}": getattr(re, name) for name in _OF_RE},
     **{f"str.{name}": getattr(str, name) for name in _OF_STR},
+    "collections.Counter": Counter,
+    "collections.defaultdict": defaultdict,  # Where a routine assigns it alone: a lookup may change it.
+    "dataclasses.asdict": dataclasses.asdict,
     "dataclasses.replace": dataclasses.replace,
     "decimal.Decimal": Decimal,
     **{f"datetime.{kind.__name__}": kind for kind in _OF_DATETIME},
@@ -140,6 +176,7 @@ KNOWN: dict[str, Callable[..., Any]] = {
         for name in names
     },
     "dstream.Entry": as_entry,
+    "dstream.failed": failed,
     "dstream.raised": raised,
     "dstream.first": lambda generator, default: next(generator, default),
     "dstream.member": lambda kind, value: kind(value),
@@ -149,6 +186,9 @@ KNOWN: dict[str, Callable[..., Any]] = {
     "json.dumps": json.dumps,
     "json.loads": json.loads,
     **{f"operator.{name}": getattr(operator, name) for name in IN_PLACE.values()},
+    **{
+        f"dstream.value_{name}": functools.partial(changed_value, getattr(operator, name)) for name in IN_PLACE.values()
+    },
     **{f"dstream.folded_{name}": functools.partial(folded, getattr(operator, name)) for name in IN_PLACE.values()},
     "isinstance": isinstance,  # Of builtin types: a class of a user's may have its own check.
 }
@@ -157,6 +197,7 @@ KNOWN: dict[str, Callable[..., Any]] = {
 USING_UP = frozenset(
     {
         *("all", "any", "dict", "frozenset", "list", "max", "min", "set", "sorted", "sum", "tuple"),
+        "collections.Counter",
     }
 )
 """Functions that ask for each member of their first argument, and keep no iterator."""
@@ -181,10 +222,12 @@ KEYWORDS: dict[str, frozenset[str]] = {
 CHANGING_NOTHING = frozenset(
     {
         *_OF_STR,
-        *("get", "items", "keys", "values"),  # of dict
+        *("copy", "get", "items", "keys", "values"),  # of dict
+        *("most_common", "total"),  # of Counter
         *("_asdict", "_replace"),  # of named tuples
         *("as_integer_ratio", "bit_count", "bit_length", "conjugate", "hex", "is_integer"),  # of numbers
         *(
+            "astimezone",
             "date",
             "isocalendar",
             "isoformat",
@@ -199,7 +242,7 @@ CHANGING_NOTHING = frozenset(
             "weekday",
         ),
         *("findall", "fullmatch", "match", "search", "split", "sub"),  # of patterns
-        *("group", "groupdict", "groups"),  # of matches
+        *("group", "groupdict", "groups", "span"),  # of matches
     }
 )
 """Methods of builtin types."""
@@ -229,7 +272,7 @@ OPERATORS: dict[Callable[..., Any], Operator] = {
 }
 
 # A class of the user's may check its instances itself, and `iadd` may change what it is given.
-_HIDDEN = frozenset({"isinstance", *(f"operator.{name}" for name in IN_PLACE.values())})
+_HIDDEN = frozenset({"collections.defaultdict", "isinstance", *(f"operator.{name}" for name in IN_PLACE.values())})
 # By their ids, since an object that is called need not have a hash.
 _NAMES = {id(fn): name for name, fn in KNOWN.items() if name not in _HIDDEN} | {
     id(operator.abs): "abs",
@@ -258,6 +301,37 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 def name_of(fn: object) -> str | None:
     """Return the name of a function that is known; None of any other."""
     return _NAMES.get(id(fn))
+
+
+def asks_for_truth(expression: Expression) -> bool:
+    """Say whether there is an `and` or an `or` inside, or a comparison of three.
+
+    Where the truth of its result is asked, Python would ask its operands once: a variable that has the result, or a
+    function that returns it, lets it ask once more.
+    """
+    return any(isinstance(each, Applied) and each.operator in ("and", "or") for each in expression.walk())
+
+
+def stands_first(local: Local, expression: Expression) -> bool:
+    """Say whether `local` is looked at in any case, and before anything else happens."""
+    while expression != local:
+        inner = next((each for each in _evaluated_first(expression) if each == local or not is_leaf(each)), None)
+        if inner is None:
+            return False
+        expression = inner
+    return True
+
+
+def _evaluated_first(expression: Expression) -> tuple[Expression, ...]:
+    """Return parts that are evaluated in any case, one after another, before anything is done with them."""
+    is_shortened = isinstance(expression, Applied) and expression.operator in ("and", "or")
+    # Of these only the first part is evaluated in any case; a method is looked up before its arguments are.
+    if is_shortened or isinstance(expression, Choice | Method | Let):
+        return expression.parts()[:1]
+    # These evaluate again and again, later, or where an exception is caught.
+    if isinstance(expression, Comprehension | Function | Routine | Tried):
+        return ()
+    return expression.parts()
 
 
 _Known = Mapping[tuple[int, bool], Sequence[Expression]]
@@ -337,7 +411,7 @@ def _held(each: Expression, known: _Known, is_read: bool) -> Iterator[Expression
                 yield from _held_in(held if is_read else filterfalse(_is_of_item, held), known, is_read)
         case Choice(_, chosen, otherwise):
             yield from _held_in((chosen, otherwise), known, is_read)
-        case Comprehension() | Function():  # They are evaluated any number of times.
+        case Comprehension() | Function() | Routine():  # They are evaluated any number of times.
             yield from _held_in((*each.parts(), *each.parts()), known, True)
         case Let(value, number, within):
             of_value = {(number, way): _twice_at_most(_held(value, known, way)) for way in (False, True)}
@@ -394,7 +468,7 @@ _MAKING_NEW = frozenset(
 
 _METHODS_MAKING_NEW = CHANGING_NOTHING - {
     *("_asdict", "_replace"),
-    *("get", "items", "keys", "values"),
+    *("copy", "get", "items", "keys", "most_common", "values"),
     *("conjugate", "normalize", "quantize"),
     *("group", "groupdict", "groups"),
 }

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from dstream.base.functions import is_watched
 from dstream.base.showing import near
 from dstream.expressions.callables import known_call, object_read
-from dstream.expressions.effects import name_of
+from dstream.expressions.effects import asks_for_truth, name_of, stands_first
 from dstream.expressions.resolution import (
     NameLookup,
     Names,
@@ -30,10 +30,11 @@ from dstream.expressions.resolution import (
     is_same_constant_everywhere,
     value_of_name,
 )
-from dstream.expressions.source import MissingSource, found_source, stamp_of_source
+from dstream.expressions.routines import read_routine
+from dstream.expressions.source import LocalFunction, MissingSource, found_source, stamp_of_source, told
 from dstream.expressions.statements import read_block
 from dstream.expressions.syntax import Body
-from dstream.expressions.tree import Argument, Expression, Let, Local, asks_for_truth, is_leaf, replaced, stands_first
+from dstream.expressions.tree import Argument, Expression, Let, Local, is_leaf, replaced
 from dstream.failures.attribution import is_installed
 
 __all__ = ["Unreadable", "may_travel", "name_of_callable", "read"]
@@ -180,8 +181,8 @@ def _place(fn: Any, line: int | None) -> str:
 
 # Flags of code: generator, coroutine, iterable coroutine, asynchronous generator.
 _GENERATOR = 0x20 | 0x80 | 0x100 | 0x200
-_DEEPEST = 2
-"""The most functions that may be inside of each other: a function that is called is read, one that it calls is not."""
+_DEEPEST = 4
+"""The most functions that may be inside of each other: one that calls itself is read as often, and is called then."""
 
 
 @dataclass
@@ -217,9 +218,9 @@ class _Reading:
             raise UnreadableName(found.reason, found.advice)
         if isinstance(found.syntax, ast.AsyncFunctionDef) or fn.__code__.co_flags & _GENERATOR:
             raise UnreadableName("is no plain function: it yields or awaits")
-        _check_size(found.syntax)
+        has_few_ways = _has_few_ways(found.syntax)
         code = fn.__code__
-        given = _bound(fn, arguments, keywords)
+        given = _bound(fn, arguments, keywords, _literal_defaults(found.syntax))
         if is_by_reference(fn) and not is_as_imported(fn):
             raise UnreadableName("has the name of another function, which every worker imports anew")
         names = Names(fn, found.rebound, fn if self.inside else None, self.namespaces, self.looked_up)
@@ -229,7 +230,7 @@ class _Reading:
         self.inside.append(fn)
         syntax = found.syntax
         statements = [ast.Return(syntax.body)] if isinstance(syntax, ast.Lambda) else syntax.body
-        result = read_block(statements, body)
+        result = self._read(statements, body, has_few_ways=has_few_ways)
         # Without `finally`, since an exception ends the whole reading.
         self.inside.pop()
         for value, _, number in reversed(stands_for):
@@ -239,6 +240,21 @@ class _Reading:
         if self.size > _MOST_VALUES or depth > _DEEPEST_VALUE:
             raise UnreadableName("is long")
         return self._returned(result)
+
+    def _read(self, statements: Sequence[ast.stmt], body: Body, *, has_few_ways: bool) -> Expression:
+        """Return the result of statements: as an expression, or as what Python runs if they are none."""
+        inside = len(self.inside)
+        is_expression = isinstance(statements[0], ast.Return)
+        if is_expression and not has_few_ways:
+            raise UnreadableName("is long")
+        try:
+            if has_few_ways:
+                return read_block(statements, body)
+        except UnreadableName:
+            if is_expression:
+                raise
+            del self.inside[inside:]
+        return read_routine(statements, body)
 
     def called(
         self, fn: Any, written: str, arguments: Sequence[Expression], keywords: Sequence[str] = ()
@@ -252,6 +268,23 @@ class _Reading:
             return self.of(fn, arguments, keywords)
         raise UnreadableName(f"calls {written}")
 
+    def defined(self, function: LocalFunction, arguments: Sequence[Expression], body: Body) -> Expression:
+        """Return the result of a function that is defined inside of the one that is read."""
+        if len(arguments) != len(function.parameters):
+            raise UnreadableName(f"calls {function.name} with another number of arguments than it takes")
+        stands_for = [(value, *self.named(value)) for value in arguments]
+        if function.captured & body.shadowed:
+            raise UnreadableName(f"calls {function.name} where a variable has a name that it captures")
+        # What it captures has the value that the variable has where it is called.
+        inner = body.inside({*function.own, function.name})
+        for name, (_, value, _) in zip(function.parameters, stands_for, strict=True):
+            inner = inner.with_variable(name, value)
+        self.count()
+        result = self._returned(self._read(function.statements, inner, has_few_ways=True))
+        for value, _, number in reversed(stands_for):
+            result = self.within(value, number, result)
+        return result
+
     def named(self, value: Expression) -> tuple[Expression, int | None]:
         if is_leaf(value):
             return value, None
@@ -262,9 +295,9 @@ class _Reading:
         self.variables += 1
         return self.variables
 
-    def count(self) -> None:
+    def count(self, ways: int = 1) -> None:
         self.statements += 1
-        if self.statements > _MOST_STATEMENTS:
+        if self.statements > _MOST_STATEMENTS * ways:
             raise UnreadableName("is long")
 
     def within(self, value: Expression, number: int | None, result: Expression) -> Expression:
@@ -285,13 +318,19 @@ class _Reading:
         return result if number is None else Let(result, number, local)
 
 
-def _check_size(syntax: ast.AST) -> None:
-    """Refuse code that is long, or that has too many branches to write down each path."""
+def _has_few_ways(syntax: ast.AST) -> bool:
+    """Return whether code is short, so that each path through its branches may be written down.
+
+    Raises:
+        CannotRead: it is long.
+    """
     parts = list(ast.walk(syntax))
-    if len(parts) > _MOST_PARTS or sum(isinstance(each, ast.If) for each in parts) > _MOST_CHOICES:
+    if len(parts) > _LONGEST:
         raise UnreadableName("is long")
+    return len(parts) <= _MOST_PARTS and sum(isinstance(each, ast.If) for each in parts) <= _MOST_CHOICES
 
 
+_LONGEST = 2_000
 _MOST_PARTS = 400
 _MOST_STATEMENTS = 2_000
 """With each way through branches, and each round of loops over constants, written out."""
@@ -302,13 +341,25 @@ _DEEPEST_VALUE = 64
 _MOST_CHOICES = 8
 
 
-def _bound(fn: FunctionType, arguments: Sequence[Expression], keywords: Sequence[str]) -> dict[str, Expression]:
+def _literal_defaults(syntax: ast.Lambda | ast.FunctionDef) -> dict[str, object]:
+    """Return the defaults that are literals, by parameter: they are the same wherever the function is defined."""
+    given = syntax.args
+    by_place = zip(reversed([*given.posonlyargs, *given.args]), reversed(given.defaults), strict=False)
+    by_name = zip(given.kwonlyargs, given.kw_defaults, strict=True)
+    return {each.arg: default.value for each, default in (*by_place, *by_name) if isinstance(default, ast.Constant)}
+
+
+def _bound(
+    fn: FunctionType, arguments: Sequence[Expression], keywords: Sequence[str], literals: dict[str, object]
+) -> dict[str, Expression]:
     """Return the arguments by the names of the parameters, in the order in which they are evaluated."""
     code = fn.__code__
     # The flags of `*args` and `**kwargs`.
-    if code.co_flags & 0x0C or code.co_kwonlyargcount:
-        raise UnreadableName("takes *args, **kwargs or arguments by keyword only")
-    parameters = code.co_varnames[: code.co_argcount]
+    if code.co_flags & 0x0C:
+        raise UnreadableName("takes *args or **kwargs")
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if len(arguments) - len(keywords) > code.co_argcount:
+        raise UnreadableName(f"takes {code.co_argcount} arguments by place where more are given")
     by_place = len(arguments) - len(keywords)
     names = (*parameters[:by_place], *keywords)
     if len(names) != len(arguments) or len(set(names)) < len(names) or not set(names) <= set(parameters):
@@ -316,17 +367,22 @@ def _bound(fn: FunctionType, arguments: Sequence[Expression], keywords: Sequence
     if set(keywords) & set(code.co_varnames[: code.co_posonlyargcount]):
         raise UnreadableName("takes arguments by place only")
     given = dict(zip(names, arguments, strict=True))
-    defaults = dict(zip(reversed(parameters), reversed(fn.__defaults__ or ()), strict=False))
+    by_place_or_name = reversed(parameters[: code.co_argcount])
+    defaults = {
+        **dict(zip(by_place_or_name, reversed(fn.__defaults__ or ()), strict=False)),
+        **(fn.__kwdefaults__ or {}),
+    }
     for name in parameters:
         if name not in given:
-            given[name] = _default(fn, name, defaults)
+            given[name] = _default(fn, name, defaults, literals)
     return given
 
 
-def _default(fn: FunctionType, name: str, defaults: dict[str, Any]) -> Expression:
+def _default(fn: FunctionType, name: str, defaults: dict[str, Any], literals: dict[str, object]) -> Expression:
     if name not in defaults:
         raise UnreadableName(f"takes an argument {name} that is not given")
-    if is_by_reference(fn):
+    is_literal = name in literals and told(literals[name]) == told(defaults[name])
+    if is_by_reference(fn) and not is_literal:
         raise UnreadableName(f"has a default for {name}, which every worker computes anew")
     constant = constant_of(defaults[name])
     if constant is None:

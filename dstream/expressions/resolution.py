@@ -41,6 +41,7 @@ __all__ = [
     "is_constant_of_module",
     "is_plain_enumeration",
     "is_same_constant_everywhere",
+    "is_zone",
     "member_of_module",
     "value_of_name",
 ]
@@ -59,17 +60,39 @@ def _is_constant_of_file(names: dict[str, Any], file: str | None, name: str, val
     if file is None or names.get("__file__") != file:
         return False
     expression = assigned_once(file).get(name)
-    if expression is None or not all(isinstance(each, _OF_LITERALS) for each in ast.walk(expression)):
+    if expression is None:
+        return False
+    is_pattern = type(value) is re.Pattern and names.get("re") is re and _compiles_a_pattern(expression)
+    if not is_pattern and not all(isinstance(each, _OF_LITERALS) for each in ast.walk(expression)):
         return False
     try:
-        # Literals and operators alone have been let through, and there is nothing that they could call.
-        written = eval(compile(ast.Expression(expression), file, "eval"), {"__builtins__": {}})
+        # Literals and operators alone have been let through: there is nothing that they could call but `re.compile`.
+        written = eval(compile(ast.Expression(expression), file, "eval"), {"__builtins__": {}, "re": re})
     except Exception:  # The file has changed since it was imported.
         return False
-    return told(value) == told(written)
+    return value == written if is_pattern else told(value) == told(written)
 
 
-_OF_LITERALS = (ast.Constant, ast.Tuple, ast.UnaryOp, ast.BinOp, ast.unaryop, ast.operator, ast.Load)
+_OF_LITERALS = (
+    *(ast.Constant, ast.Dict, ast.List, ast.Set, ast.Tuple),
+    *(ast.UnaryOp, ast.BinOp, ast.unaryop, ast.operator, ast.Load),
+)
+
+
+def _compiles_a_pattern(expression: ast.expr) -> bool:
+    """Return whether an expression is `re.compile` of literals and flags."""
+    match expression:
+        case ast.Call(ast.Attribute(ast.Name("re"), "compile"), arguments, []):
+            parts = [part for each in arguments for part in ast.walk(each)]
+            flags = [each for each in parts if isinstance(each, ast.Attribute) and _is_flag(each)]
+            modules = [each.value for each in flags]
+            return all(isinstance(each, _OF_LITERALS) or each in flags or each in modules for each in parts)
+    return False
+
+
+def _is_flag(syntax: ast.Attribute) -> bool:
+    is_of_re = isinstance(syntax.value, ast.Name) and syntax.value.id == "re"
+    return is_of_re and isinstance(vars(re).get(syntax.attr), re.RegexFlag)
 
 
 class UnreadableName(Exception):
@@ -242,8 +265,8 @@ def _is_of_module(fn: FunctionType, name: str, value: object) -> bool:
     return isinstance(value, BuiltinFunctionType) or getattr(value, "__module__", None) in (fn.__module__, *_OURS)
 
 
-_KNOWN_MODULES = ("dataclasses", "datetime", "decimal", "dstream", "json", "math", "operator", "re")
-_OURS = ("dataclasses", "datetime", "decimal", "json", "re", "dstream.values.entries")
+_KNOWN_MODULES = ("collections", "dataclasses", "datetime", "decimal", "dstream", "json", "math", "operator", "re")
+_OURS = ("collections", "dataclasses", "datetime", "decimal", "json", "re", "zoneinfo", "dstream.values.entries")
 
 
 def is_by_reference(fn: FunctionType) -> bool:
@@ -333,10 +356,19 @@ def is_same_constant_everywhere(value: object) -> bool:
     if type(value) is tuple or type(value) is frozenset:
         return all(map(is_same_constant_everywhere, value))
     if isinstance(value, datetime.datetime | datetime.time) and type(value) in (datetime.datetime, datetime.time):
-        return type(value.tzinfo) in (type(None), datetime.timezone)
+        return value.tzinfo is None or type(value.tzinfo) is datetime.timezone or is_zone(type(value.tzinfo))
+    if is_zone(type(value)):
+        return getattr(value, "key", None) is not None  # A copy is made by its name.
     if type(value) in _PLAIN or type(value) in _OF_TIMES or (type(value) is Decimal and not value.is_nan()):
         return True
     return isinstance(value, enum.Enum) and is_plain_enumeration(type(value))
+
+
+def is_zone(kind: object) -> bool:
+    """Say whether a class is `zoneinfo.ZoneInfo`."""
+    # Its module is slow to load, and whoever has the class has loaded it.
+    module = sys.modules.get("zoneinfo")
+    return module is not None and kind is module.ZoneInfo
 
 
 def is_plain_enumeration(kind: object) -> bool:

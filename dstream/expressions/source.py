@@ -22,6 +22,7 @@ from dstream.base.threads import RenewedLock
 __all__ = [
     "ALL_GLOBALS",
     "FunctionSource",
+    "LocalFunction",
     "MissingSource",
     "assigned_once",
     "found_source",
@@ -45,6 +46,22 @@ class FunctionSource:
 
     syntax: Syntax
     rebound: frozenset[str]
+
+
+@dataclass(frozen=True)
+class LocalFunction:
+    """A function that is defined inside of another one, and called there.
+
+    Attributes:
+        own: the names of its variables.
+        captured: other names.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    statements: tuple[ast.stmt, ...]
+    own: frozenset[str]
+    captured: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -104,6 +121,8 @@ def _looked_up(code: CodeType, file: str) -> FunctionSource | MissingSource:
     candidates = [each for each in source.by_line.get(code.co_firstlineno, ()) if _gives(each, imported, code)]
     if not candidates and file == _TEXT_OF_EVAL:
         return _NOT_AT_HAND
+    if not candidates and code.co_name in code.co_names:  # It is no variable of a function around it.
+        return MissingSource("calls itself", "")
     if not candidates:
         return MissingSource("has a source that changed after it was loaded", "load it again")
     # CPython 3.12 does not keep all columns: each of several candidates in one line compiles to this very code.
@@ -299,6 +318,10 @@ def told(constant: object) -> tuple[object, ...]:
         return CodeType, *_essence(constant)
     if type(constant) is tuple:
         return tuple, *map(told, constant)
-    if type(constant) is frozenset:
-        return frozenset, frozenset(map(told, constant))
+    if type(constant) is frozenset or type(constant) is set:
+        return type(constant), frozenset(map(told, constant))
+    if type(constant) is list:
+        return list, *map(told, constant)
+    if type(constant) is dict:
+        return dict, *(told(each) for each in constant.items())
     return type(constant), repr(constant)

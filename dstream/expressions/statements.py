@@ -6,9 +6,10 @@ import ast
 import copy
 from collections.abc import Sequence
 
-from dstream.expressions.calls import constants_of, kinds_of_exceptions, read_rounds, without_walrus
+from dstream.expressions.calls import constants_of, kinds_of_exceptions, read_rounds, used_up, without_walrus
 from dstream.expressions.effects import IN_PLACE, KNOWN
 from dstream.expressions.resolution import UnreadableName
+from dstream.expressions.source import LocalFunction
 from dstream.expressions.syntax import BINARY, Body, all_read, read_syntax
 from dstream.expressions.tree import (
     Applied,
@@ -23,7 +24,18 @@ from dstream.expressions.tree import (
     Tried,
 )
 
-__all__ = ["read_block"]
+__all__ = [
+    "STATEMENTS",
+    "asserted",
+    "changed",
+    "check_known",
+    "defined",
+    "names_of_target",
+    "raised",
+    "read_block",
+    "taken_apart",
+    "without_leading_walrus",
+]
 
 
 def read_block(statements: Sequence[ast.stmt], body: Body) -> Expression:
@@ -35,7 +47,7 @@ def read_block(statements: Sequence[ast.stmt], body: Body) -> Expression:
     body.callee.count()
     if not statements:
         return Constant(None)
-    first, rest = _without_leading_walrus(statements[0]), statements[1:]
+    first, rest = without_leading_walrus(statements[0]), statements[1:]
     if isinstance(first, ast.Assign) and rest and isinstance(rest[0], ast.For):
         found = _appended(first, rest[0], body)
         if found is not None:
@@ -58,15 +70,20 @@ def read_block(statements: Sequence[ast.stmt], body: Body) -> Expression:
         case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value) if all(map(_is_name, targets)):
             return _unpacked([each.id for each in targets if isinstance(each, ast.Name)], value, rest, body)
         case ast.AugAssign(target=ast.Name(id=name), op=sign, value=value) if name in body.fresh:
-            return _stored(name, _changed(name, sign, value, body), rest, body)
+            return _stored(name, changed(name, sign, value, body), rest, body)
         case ast.For():
             return _loop(first, rest, body)
         case ast.Try(finalbody=[]):
             return _tried(first, rest, body)
         case ast.Raise():
-            return _raised(first, body)
+            return raised(first, body)
+        case ast.Assert() if __debug__:
+            asked, error = asserted(first, body)
+            return Choice(asked, read_block(rest, body), error)
         case ast.Pass() | ast.Expr(value=ast.Constant()):
             return read_block(rest, body)
+        case ast.FunctionDef():
+            return read_block(rest, defined(first, body))
         case _Behind():
             return read_block([*first.otherwise, *rest], body)
         case ast.Continue() | ast.Break():
@@ -74,7 +91,7 @@ def read_block(statements: Sequence[ast.stmt], body: Body) -> Expression:
         case _Round():
             return read_block(rest, first.begun(body))
     assert isinstance(first, ast.stmt), "what is before it was taken away"
-    raise UnreadableName(_STATEMENTS.get(type(first), "does more than to return a value"), line=first.lineno)
+    raise UnreadableName(STATEMENTS.get(type(first), "does more than to return a value"), line=first.lineno)
 
 
 def _is_name(syntax: ast.expr) -> bool:
@@ -82,11 +99,16 @@ def _is_name(syntax: ast.expr) -> bool:
 
 
 def _unpacked(names: Sequence[str], value: ast.expr, rest: Sequence[ast.stmt], body: Body) -> Expression:
-    members = Called("dstream.unpacked", (read_syntax(value, body), Constant(len(names))))
+    members = Called("dstream.unpacked", (taken_apart(value, body), Constant(len(names))))
     stands_for, number = body.callee.named(members)
     for place, name in enumerate(names):
         body = body.with_variable(name, Indexed(stands_for, Constant(place)))
     return body.callee.within(members, number, read_block(rest, body))
+
+
+def taken_apart(syntax: ast.expr, body: Body) -> Expression:
+    """Return a value that is taken apart at once, such as `map(int, parts)`."""
+    return used_up(syntax, body) if isinstance(syntax, ast.Call | ast.GeneratorExp) else read_syntax(syntax, body)
 
 
 def _assigned(name: str, value: ast.expr, rest: Sequence[ast.stmt], body: Body) -> Expression:
@@ -118,7 +140,7 @@ def _is_fresh(value: Expression) -> bool:
 _FRESH = frozenset({"len", "int", "float", "str", *(name for name in KNOWN if name.startswith("operator.i"))})
 
 
-def _changed(name: str, sign: ast.operator, value: ast.expr, body: Body) -> Expression:
+def changed(name: str, sign: ast.operator, value: ast.expr, body: Body) -> Expression:
     """Return the value that `name += value` gives a variable."""
     return Called(
         f"operator.{_in_place(sign, value)}", (read_syntax(ast.Name(name, ast.Load()), body), read_syntax(value, body))
@@ -128,11 +150,11 @@ def _changed(name: str, sign: ast.operator, value: ast.expr, body: Body) -> Expr
 def _in_place(sign: ast.operator, value: ast.expr) -> str:
     symbol = BINARY.get(type(sign))
     if symbol not in IN_PLACE:
-        raise UnreadableName(_STATEMENTS[ast.AugAssign], line=value.lineno)
+        raise UnreadableName(STATEMENTS[ast.AugAssign], line=value.lineno)
     return IN_PLACE[symbol]
 
 
-_STATEMENTS: dict[type[ast.stmt], str] = {
+STATEMENTS: dict[type[ast.stmt], str] = {
     ast.For: "has a loop",
     ast.While: "has a loop",
     ast.Try: "catches exceptions",
@@ -179,7 +201,8 @@ class _Behind(ast.stmt):
 def _behind(statements: Sequence[ast.stmt], *, is_whole: bool) -> Sequence[ast.stmt]:
     """Return those behind the round, or the loop, that a `continue` or `break` ends."""
     place = next(
-        place for place, each in enumerate(statements) if isinstance(each, _Behind) and each.is_whole == is_whole
+        (place for place, each in enumerate(statements) if isinstance(each, _Behind) and each.is_whole == is_whole),
+        len(statements),  # In a `try` of several statements, which are read in another way.
     )
     return statements[place + 1 :]
 
@@ -189,25 +212,25 @@ def _loop(loop: ast.For, rest: Sequence[ast.stmt], body: Body) -> Expression:
     constants = constants_of(loop.iter, body)
     if constants is None:
         return _collected(loop, rest, body)
-    names = _names(loop.target)
+    names = names_of_target(loop.target)
     statements: list[ast.stmt] = []
     for constant in constants:
         statements += [_round(names, constant, loop), *loop.body, _end(is_whole=False)]
     return read_block([*statements, _end(loop.orelse, is_whole=True), *rest], body)
 
 
-def _names(target: ast.expr) -> tuple[str, ...]:
+def names_of_target(target: ast.expr) -> tuple[str, ...]:
     """Return the names of the variables of a loop; a single one for each member as a whole."""
     targets = target.elts if isinstance(target, ast.Tuple) else [target]
     if not all(map(_is_name, targets)):
-        raise UnreadableName(_STATEMENTS[ast.For], line=target.lineno)
+        raise UnreadableName(STATEMENTS[ast.For], line=target.lineno)
     return tuple(each.id for each in targets if isinstance(each, ast.Name))
 
 
 def _round(names: tuple[str, ...], constant: Constant, loop: ast.For) -> _Round:
     members = tuple(map(Constant, constant.value)) if isinstance(loop.target, ast.Tuple) else (constant,)
     if len(members) != len(names):
-        raise UnreadableName(_STATEMENTS[ast.For], line=loop.lineno)
+        raise UnreadableName(STATEMENTS[ast.For], line=loop.lineno)
     begun = _Round()
     begun.names, begun.values = names, members
     return begun
@@ -226,10 +249,10 @@ def _collected(loop: ast.For, rest: Sequence[ast.stmt], body: Body) -> Expressio
         case [ast.AugAssign(target=ast.Name(id=name), op=sign, value=value)] if name in body.fresh:
             pass
         case _:
-            raise UnreadableName(_STATEMENTS[ast.For], line=loop.lineno)
-    names = _names(loop.target)
+            raise UnreadableName(STATEMENTS[ast.For], line=loop.lineno)
+    names = names_of_target(loop.target)
     if name in (*_names_in([value, *conditions]), *names) or loop.orelse:
-        raise UnreadableName(_STATEMENTS[ast.For], line=loop.lineno)
+        raise UnreadableName(STATEMENTS[ast.For], line=loop.lineno)
     rounds = [ast.comprehension(loop.target, loop.iter, conditions, 0)]
     members = read_rounds("generator", (value,), rounds, body)
     start = read_syntax(ast.copy_location(ast.Name(name, ast.Load()), loop), body)
@@ -260,7 +283,10 @@ def _appended(before: ast.Assign, loop: ast.For, body: Body) -> tuple[str, Expre
         ) if of == name and not loop.orelse:
             inside = _names_in([value, loop.iter, *conditions])
             # What the loop assigns has another value behind it, which a comprehension does not give.
-            if name in (*inside, *_names_in([loop.target])) or set(_names(loop.target)) & body.variables.keys():
+            if (
+                name in (*inside, *_names_in([loop.target]))
+                or set(names_of_target(loop.target)) & body.variables.keys()
+            ):
                 return None
             rounds = [ast.comprehension(loop.target, loop.iter, conditions, 0)]
             return name, read_rounds("list", (value,), rounds, body)
@@ -270,7 +296,7 @@ def _appended(before: ast.Assign, loop: ast.For, body: Body) -> tuple[str, Expre
 def _tried(statement: ast.Try, rest: Sequence[ast.stmt], body: Body) -> Expression:
     """Return the result of a `try` with one expression inside, which is returned or assigned to a variable."""
     if len(statement.body) != 1:
-        raise UnreadableName(_STATEMENTS[ast.Try], line=statement.lineno)
+        raise UnreadableName(STATEMENTS[ast.Try], line=statement.lineno)
     if any(each.name is not None or each.type is None for each in statement.handlers):
         raise UnreadableName("looks at an exception that it catches", line=statement.lineno)
     kinds = tuple(kinds_of_exceptions(each.type, body) for each in statement.handlers if each.type is not None)
@@ -281,24 +307,80 @@ def _tried(statement: ast.Try, rest: Sequence[ast.stmt], body: Body) -> Expressi
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
             within = read_block([*statement.orelse, *rest], body.with_variable(name, Local(number)))
         case _:
-            raise UnreadableName(_STATEMENTS[ast.Try], line=statement.lineno)
+            raise UnreadableName(STATEMENTS[ast.Try], line=statement.lineno)
     tried = read_syntax(value, body)
+    check_known(tried, statement.lineno)
     otherwise = tuple(read_block([*each.body, *rest], body) for each in statement.handlers)
     return Tried(tried, number, within, kinds, otherwise)
 
 
+def raised(statement: ast.Raise, body: Body) -> Expression:
+    """Return a call that raises an exception: any other than one of the standard library is made by the function."""
+    try:
+        return _raised(statement, body)
+    except UnreadableName:
+        return Called("dstream.failed", ())
+
+
+def check_known(tried: Expression, line: int) -> None:
+    """Check that it is known which exceptions an expression raises inside of a `try`.
+
+    Raises:
+        CannotRead: it may raise one that a handler takes, or takes not.
+    """
+    if any(each == Called("dstream.failed", ()) for each in tried.walk()):
+        raise UnreadableName("raises an exception of its own inside of a try", line=line)
+
+
 def _raised(statement: ast.Raise, body: Body) -> Expression:
-    """Return a call that raises an exception of the standard library."""
     raised = statement.exc
     call = raised if isinstance(raised, ast.Call) else ast.Call(raised, [], []) if raised is not None else None
-    is_alone = statement.cause is None or (isinstance(statement.cause, ast.Constant) and statement.cause.value is None)
+    # A cause is seen in the traceback alone, which is that of the function itself.
+    is_alone = statement.cause is None or isinstance(statement.cause, ast.Constant | ast.Name)
     if call is None or not is_alone or call.keywords or not isinstance(call.func, ast.Name | ast.Attribute):
         raise UnreadableName("raises an exception", line=statement.lineno)
     (kind,) = kinds_of_exceptions(call.func, body)
     return Called("dstream.raised", (Constant(kind), *all_read(call.args, body)))
 
 
-def _without_leading_walrus(statement: ast.stmt) -> ast.stmt | tuple[ast.Assign, ast.stmt]:
+def defined(statement: ast.FunctionDef, body: Body) -> Body:
+    """Return the names behind the definition of a function.
+
+    Raises:
+        CannotRead: it has a decorator, defaults, or is a generator; or it gives a variable of another one its value.
+    """
+    given = statement.args
+    inside = [each for one in statement.body for each in ast.walk(one)]
+    has_more = given.posonlyargs or given.vararg or given.kwonlyargs or given.kwarg or given.defaults
+    if has_more or statement.decorator_list or any(isinstance(each, _BEYOND) for each in inside):
+        raise UnreadableName("makes a function", line=statement.lineno)
+    stored = {each.id for each in inside if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    parameters = tuple(each.arg for each in given.args)
+    own = frozenset({*parameters, *stored})
+    captured = frozenset(_names_in(statement.body) - own)
+    return body.with_function(LocalFunction(statement.name, parameters, tuple(statement.body), own, captured))
+
+
+_BEYOND = (
+    ast.Yield,
+    ast.YieldFrom,
+    ast.Await,
+    ast.Global,
+    ast.Nonlocal,
+    ast.FunctionDef,
+    ast.ClassDef,
+    ast.ExceptHandler,
+)
+
+
+def asserted(statement: ast.Assert, body: Body) -> tuple[Expression, Expression]:
+    """Return the condition of an `assert`, and the call that raises if it is not met."""
+    messages = [] if statement.msg is None else [statement.msg]
+    error = Called("dstream.raised", (Constant(AssertionError), *all_read(messages, body)))
+    return read_syntax(statement.test, body), error
+
+
+def without_leading_walrus(statement: ast.stmt) -> ast.stmt | tuple[ast.Assign, ast.stmt]:
     """Return a statement, and before it the assignment inside of it that Python evaluates before all else."""
     field = "test" if isinstance(statement, ast.If) else "value"
     whole = getattr(statement, field, None)

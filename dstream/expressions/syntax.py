@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import collections
 import dataclasses
 import datetime
 import decimal
@@ -12,7 +13,7 @@ import json
 import math
 import operator
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import BuiltinFunctionType, ModuleType
 from typing import Any, Protocol
 
@@ -27,6 +28,7 @@ from dstream.expressions.resolution import (
     member_of_module,
 )
 from dstream.expressions.resolution import is_same_constant_everywhere as is_constant
+from dstream.expressions.source import LocalFunction
 from dstream.expressions.tree import (
     Applied,
     Attribute,
@@ -46,7 +48,16 @@ from dstream.expressions.tree import (
 )
 from dstream.values.entries import Entry
 
-__all__ = ["BINARY", "Body", "Callee", "all_read", "container_named", "is_of_the_item", "object_named", "read_syntax"]
+__all__ = [
+    "BINARY",
+    "Body",
+    "Callee",
+    "all_read",
+    "container_named",
+    "is_of_the_item",
+    "object_named",
+    "read_syntax",
+]
 
 
 class Callee(Protocol):
@@ -70,8 +81,12 @@ class Callee(Protocol):
         """Return the number of a further variable."""
         ...
 
-    def count(self) -> None:
-        """Count a statement that is read.
+    def defined(self, function: LocalFunction, arguments: Sequence[Expression], body: Body) -> Expression:
+        """Return the result of a function that is defined inside of another one, for arguments by place."""
+        ...
+
+    def count(self, ways: int = 1) -> None:
+        """Count a statement that is read, of some ways to read it.
 
         Raises:
             CannotRead: they are too many, with each way through branches and loops written out.
@@ -87,6 +102,8 @@ class Body:
         variables: what those variables have that have a value.
         own: the names of all variables.
         fresh: those of variables with a number, a string or the like, which `+=` does not change for others.
+        functions: those that the function has defined inside of itself.
+        shadowed: names of variables of comprehensions and functions around, which such a function does not capture.
     """
 
     names: Names
@@ -94,16 +111,31 @@ class Body:
     own: frozenset[str]
     callee: Callee
     fresh: frozenset[str] = frozenset()
+    functions: Mapping[str, LocalFunction] = dataclasses.field(default_factory=dict)
+    shadowed: frozenset[str] = frozenset()
+
+    def with_function(self, function: LocalFunction) -> Body:
+        """Return the body's names after the definition of a function."""
+        inner = self.without([function.name])
+        return dataclasses.replace(inner, functions={**self.functions, function.name: function})
 
     def with_variable(self, name: str, value: Expression, *, is_fresh: bool = False) -> Body:
         """Return the body's names after an assignment."""
         fresh = self.fresh | {name} if is_fresh else self.fresh - {name}
-        return Body(self.names, {**self.variables, name: value}, self.own, self.callee, fresh)
+        functions = {each: function for each, function in self.functions.items() if each != name}
+        variables = {**self.variables, name: value}
+        return dataclasses.replace(self, variables=variables, fresh=fresh, functions=functions)
 
     def without(self, names: Collection[str]) -> Body:
         """Return the names of a body where some of its variables have no value yet."""
         variables = {name: value for name, value in self.variables.items() if name not in names}
-        return Body(self.names, variables, self.own | frozenset(names), self.callee, self.fresh - frozenset(names))
+        functions = {name: function for name, function in self.functions.items() if name not in names}
+        own, fresh = self.own | frozenset(names), self.fresh - frozenset(names)
+        return dataclasses.replace(self, variables=variables, own=own, fresh=fresh, functions=functions)
+
+    def inside(self, names: Collection[str]) -> Body:
+        """Return the names inside of a comprehension or function that has variables of its own."""
+        return dataclasses.replace(self.without(names), shadowed=self.shadowed | frozenset(names))
 
 
 @functools.singledispatch
@@ -187,7 +219,7 @@ def _of_module(module: ModuleType, name: str, syntax: ast.expr) -> Any:
     value = vars(module)[name]
     is_known = (
         name_of(value) is not None
-        or value in (datetime.timezone, operator.attrgetter, operator.itemgetter)
+        or value in (collections.defaultdict, datetime.timezone, operator.attrgetter, operator.itemgetter)
         or isinstance(value, BuiltinFunctionType)
         or constant_of(value) is not None
         or (isinstance(value, type) and issubclass(value, Exception))
@@ -198,7 +230,10 @@ def _of_module(module: ModuleType, name: str, syntax: ast.expr) -> Any:
     return value
 
 
-_FIRST = {module.__name__: dict(vars(module)) for module in (dataclasses, datetime, decimal, json, math, operator, re)}
+_FIRST = {
+    module.__name__: dict(vars(module))
+    for module in (collections, dataclasses, datetime, decimal, json, math, operator, re)
+}
 """The contents of modules when this one was loaded; on a worker they have these when functions arrive."""
 _MODULES = frozenset(_FIRST)
 _OF_TIMES = (datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone)

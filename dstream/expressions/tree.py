@@ -36,17 +36,17 @@ __all__ = [
     "Loop",
     "Method",
     "Operator",
+    "Routine",
     "Spread",
+    "Statement",
     "Text",
     "Together",
     "Tried",
-    "asks_for_truth",
     "is_leaf",
     "numbers_bound",
     "one_behind_another",
     "replaced",
     "rewritten",
-    "stands_first",
     "substituted",
 ]
 
@@ -368,6 +368,32 @@ class Tried(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class Statement(Expression):
+    """A statement of a `Routine`, which has no value of its own.
+
+    Attributes:
+        kind: `"block"` of others, `"assign"`, `"unpack"`, `"store"` in a container, `"change"` what it contains by an
+            operator, `"do"` what an expression says, `"return"`, `"if"`, `"for"`, `"break"`, `"continue"`, `"try"`,
+            `"handler"`, `"raise"` again, `"match"`, `"case"`.
+        inner: its expressions and statements, in order.
+        numbers: of the variables that it gives values.
+        text: the operator of a change, the pattern of a case, `"unpacked"` of a loop that takes its members apart.
+    """
+
+    kind: str
+    inner: tuple[Expression, ...] = ()
+    numbers: tuple[int, ...] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Routine(Expression):
+    """The value that a block of statements returns; its variables are those of no other expression."""
+
+    block: Statement
+
+
+@dataclass(frozen=True, slots=True)
 class ForTuples(Expression):
     """`within` for an item that is a tuple of `size` members, no object of a class of its own, or an `Entry` of two.
 
@@ -381,37 +407,6 @@ class ForTuples(Expression):
 def is_leaf(expression: Expression) -> bool:
     """Say whether an expression is there without any evaluation."""
     return isinstance(expression, Argument | Constant | Local)
-
-
-def asks_for_truth(expression: Expression) -> bool:
-    """Say whether there is an `and` or an `or` inside, or a comparison of three.
-
-    Where the truth of its result is asked, Python would ask its operands once: a variable that has the result, or a
-    function that returns it, lets it ask once more.
-    """
-    return any(isinstance(each, Applied) and each.operator in ("and", "or") for each in expression.walk())
-
-
-def stands_first(local: Local, expression: Expression) -> bool:
-    """Say whether `local` is looked at in any case, and before anything else happens."""
-    while expression != local:
-        inner = next((each for each in _evaluated_first(expression) if each == local or not is_leaf(each)), None)
-        if inner is None:
-            return False
-        expression = inner
-    return True
-
-
-def _evaluated_first(expression: Expression) -> tuple[Expression, ...]:
-    """Return parts that are evaluated in any case, one after another, before anything is done with them."""
-    is_shortened = isinstance(expression, Applied) and expression.operator in ("and", "or")
-    # Of these only the first part is evaluated in any case; a method is looked up before its arguments are.
-    if is_shortened or isinstance(expression, Choice | Method | Let):
-        return expression.parts()[:1]
-    # These evaluate again and again, later, or where an exception is caught.
-    if isinstance(expression, Comprehension | Function | Tried):
-        return ()
-    return expression.parts()
 
 
 def replaced(local: Local, value: Expression, expression: Expression) -> Expression:
@@ -477,7 +472,7 @@ def numbers_bound(expression: Expression) -> Iterator[int]:
     for each in expression.walk():
         if isinstance(each, Let | Function | Tried):
             yield each.number
-        elif isinstance(each, Loop):
+        elif isinstance(each, Loop | Statement):
             yield from each.numbers
 
 

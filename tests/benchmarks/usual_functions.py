@@ -2,6 +2,8 @@
 
 With `times` it prints the CPU time of functions that Python evaluates in part between columns, and of the loop instead.
 
+With `further` it takes those of `further_lambdas`.
+
 Each function of `usual_lambdas` runs in a task of this process, on items of a source that it would have. Its route is
 observed, and its results are compared with those of plain Python.
 """
@@ -41,9 +43,10 @@ from sources import Items
 from tests.engine.graphs_here import GraphHere
 from tests.engine.watched_columns import Watched
 
-__all__ = ["Found", "counted", "main"]
+__all__ = ["FURTHER", "USUAL", "Found", "counted", "main"]
 
-_FILE = Path(__file__).with_name("usual_lambdas.py")
+USUAL, FURTHER = (Path(__file__).with_name(f"{name}_lambdas.py") for name in ("usual", "further"))
+"""Scripts with functions."""
 _ROWS = 5_000
 """More than a list or a range needs to become columns."""
 _LINES = 10_000
@@ -70,13 +73,16 @@ class Found(NamedTuple):
 
 def main() -> None:
     """Print routes or times."""
-    _print_times() if sys.argv[1:] == ["times"] else _print_routes()
+    if sys.argv[1:] == ["times"]:
+        _print_times()
+    else:
+        _print_routes(FURTHER if sys.argv[1:] == ["further"] else USUAL)
 
 
-def _print_routes() -> None:
+def _print_routes(file: Path) -> None:
     """Print the number of functions by kind and route, and the reason for each that is not in columns."""
     with tempfile.TemporaryDirectory() as folder:
-        found = list(counted(Path(folder)))
+        found = list(counted(Path(folder), file=file))
     for each in found:
         if each.route != "columns":
             print(f"{each.kind:15}{each.items:8}{each.line:4} {each.route:8} {each.why}")
@@ -93,7 +99,7 @@ def _print_routes() -> None:
 def _print_times() -> None:
     """Print the nanoseconds of a row, the best of several runs in turns, with parts by Python and without."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        script, sources = _script(Path(folder))
+        script, sources = _script(Path(folder), USUAL)
         for kind, items in (("regex", "sales"), ("formats", "sales"), ("optional", "sales"), ("regex", "lines")):
             functions, best = script["FUNCTIONS"][kind][items], [1e9, 1e9]
             for _ in range(_RUNS):
@@ -117,17 +123,18 @@ def _seconds(source: Any, fn: Callable[[Any], Any]) -> float:
     return time.process_time() - began
 
 
-def counted(folder: Path, only: frozenset[str] | None = None) -> Iterator[Found]:
+def counted(folder: Path, only: frozenset[str] | None = None, file: Path = USUAL) -> Iterator[Found]:
     """Run the functions and give the route of each.
 
     Args:
         folder: takes the files that they read.
         only: the kinds that are run; None: all.
+        file: the script that has them.
 
     Raises:
         AssertionError: a task returns something else than plain Python.
     """
-    script, sources = _script(folder)
+    script, sources = _script(folder, file)
     with pytest.MonkeyPatch.context() as patch:
         watched = Watched(patch)
         for kind, by_items in script["FUNCTIONS"].items():
@@ -137,10 +144,10 @@ def counted(folder: Path, only: frozenset[str] | None = None) -> Iterator[Found]
                     yield Found(kind, items, line, *_route(sources[items], fn, watched))
 
 
-def _script(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def _script(folder: Path, file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the names of the script, and the sources of its items."""
-    script: dict[str, Any] = {"__name__": "__main__", "__file__": str(_FILE)}
-    exec(compile(_FILE.read_text("utf-8"), str(_FILE), "exec", dont_inherit=True), script)
+    script: dict[str, Any] = {"__name__": "__main__", "__file__": str(file)}
+    exec(compile(file.read_text("utf-8"), str(file), "exec", dont_inherit=True), script)
     return script, {name: make(folder, script) for name, make in SOURCES.items()}
 
 

@@ -227,6 +227,7 @@ _CONTAINERS: dict[str, Any] = {
 _SCRIPT = """
 import json
 import re
+from collections import Counter, defaultdict
 from enum import Enum, IntEnum
 
 class Status(Enum):
@@ -349,6 +350,166 @@ def ranked(text):
             return kind
     return "short"
 
+def counts_of(words):
+    counts = {}
+    for word in words:
+        counts[word] = counts.get(word, 0) + 1
+        counts[word] += 1
+    return counts
+
+def known_of(words):
+    from_first, best, seen = "", None, set()
+    for place, word in enumerate(words):
+        if not word:
+            continue
+        if word in seen:
+            best = word
+            break
+        seen.add(word)
+        from_first += word[:1]
+    else:
+        seen.add(from_first)
+    return from_first, best, sorted(seen)
+
+def first_number(words):
+    for word in words:
+        try:
+            return int(word)
+        except ValueError:
+            continue
+        finally:
+            last = word
+    return -1
+
+def shown(text):
+    try:
+        key, value = text.split(" ", 1)
+        number = int(value)
+        return key, N[number]
+    except (ValueError, KeyError) as e:
+        return f"{type(e).__name__}: {e}"
+
+def changed_before_it_failed(text):
+    total = 1
+    try:
+        total = len(text)
+        total += int(text)
+        total *= 2
+    except ValueError as error:
+        return total, str(error)
+    else:
+        total -= 5
+    finally:
+        text = "x"
+    return total, text
+
+def both(text, words):
+    first = second = []
+    for word in words:
+        first.append(word)
+        if word == text:
+            second = second + [text]
+            first = second
+            first.extend(w[::-1] for w in words)
+    return first, second
+
+def grouped(words):
+    groups = {}
+    for word in words:
+        groups.setdefault(word[:1], []).append(word)
+    for of in ("a", "the"):
+        groups.setdefault(of[:1], []).append(of)
+    return groups
+
+def by_length(words):
+    from_length = defaultdict(list)
+    for word in words:
+        from_length[len(word)].append(word)
+    return {key: sorted(set(value)) for key, value in from_length.items()}
+
+def letters(text):
+    counts = Counter(text)
+    for sign in " ,":
+        counts[sign] -= 1
+    return counts.most_common(2), counts["a"]
+
+def matching(text):
+    match text.split(","):
+        case [""]:
+            return "nothing"
+        case [only]:
+            return only
+        case ["the" | "a" as article, *rest] if rest[0]:
+            text = article.upper()
+        case [str(first), _]:
+            text = first
+    return text + "!"
+
+def sized(text):
+    size = len(text)
+    match size:
+        case 0 | 1:
+            return "small"
+        case int(n) if n > 4:
+            return f"{n} large"
+        case _:
+            return -size
+
+def required(number):
+    assert number != 3, f"not {number}"
+    assert number < 1000
+    return number - 1
+
+def trimmed(text, signs):
+    def strip(part):
+        for sign in signs:
+            part = part.strip(sign)
+        return part
+
+    kept = [strip(part) for part in text.split("e")]
+    return "-".join(part for part in kept if part)
+
+def rebound(text):
+    if not text:
+        text = "none"
+    elif text[0] == "a":
+        text = text[1:]
+        for sign in text:
+            if sign == "s":
+                text = sign
+    else:
+        length = len(text)
+        while_short = length < 4
+        if while_short:
+            text = text * 2
+    return text
+
+def raised_again(text):
+    try:
+        try:
+            return N[len(text)]
+        except KeyError as error:
+            if text == "the":
+                raise
+            raise ValueError(f"no {error}") from error
+    except ValueError as error:
+        return str(error)
+
+def once(text, *, times=2):
+    found = []
+    for place in range(times):
+        found.insert(0, text[place:place + 1])
+    found.sort(key=len, reverse=True)
+    found[0] = found[-1]
+    return found
+
+def added_after(words):
+    found = []
+    for word in words:
+        found += [word]
+        found = words if word == "a" else found[:]
+    return found
+
 def words(text):
     parts = [part.strip() for part in text.split(",")]
     return [part for part in parts if part]
@@ -470,6 +631,9 @@ _FORMS = {
             "{t}.split(maxsplit=1)[0]",
         ),
         *("(D.get({t}) or {t})", "W[len({t}) % 3]", "(n if (n := {t}) else {c})", "max({t}, {c})"),
+        *("trimmed({t}, ' a,')", "rebound({t})", "raised_again({t})", "sized({t})", "matching({t})", "shown({t})[0]"),
+        *("re.sub({R}, lambda m: m.group()[::-1], {t})", "{t}.translate({{97: 'e', 101: None}})"),
+        *("','.join(m.group().upper() for m in re.finditer({R}, {t}))", "Counter({l} + [{c}]).most_common(1)[0][0]"),
         *("{l}[{k}]", "str({i})", "f'{{{t}}}-{{{i}}}'", "f'{{{t}!s}}'", "str({t})", "str.lower({t})", "{t}[{k}:{k}:2]"),
     ],
     "i": [
@@ -493,6 +657,8 @@ _FORMS = {
         ),
         *("sum(1 for w in {l} if w)", "max((len(w) for w in {l}), default=-1)", "len({{{t}, {c}}})", "weighted({i})"),
         *("ended({i})", "longest({l})", "last_of({l})"),
+        *("first_number({l})", "counts_of({l}).get({c}, 0)", "len(counts_of({l}))", "required({i})"),
+        *("changed_before_it_failed({t})[0]", "max(counts_of({l}).values())", "letters({t})[1]"),
         *(
             "len([a + b for a in {l} for b in {l}])",
             "sum(n * len(w) for n, w in enumerate({l}, start=1))",
@@ -548,6 +714,11 @@ _FORMS = {
             "sorted({l}, key=lambda w: w[-1:], reverse=True)",
             "words({t})",
             "longer({t})",
+            "once({t}, times=3)",
+            "once({t})",
+            "both({t}, {l})[0]",
+            "known_of({l})[2]",
+            "added_after({l})",
         ),
     ],
     "p": [
@@ -557,6 +728,11 @@ _FORMS = {
             "({t}, Status.THE)",
             "({t}, Level.LOW if {b} else {i})",
             "({i}, [{l}, {l}])",
+            "({t}, both({t}, {l}))",
+            "({i}, grouped({l}), by_length({l}))",
+            "(letters({t}), known_of({l}))",
+            "(counts_of({l}), changed_before_it_failed({t}))",
+            "(shown({t}), {t})",
         ),
     ],
 }
@@ -569,7 +745,17 @@ def function_of(source: str) -> Callable[[Any], Any]:
     linecache.cache[name] = len(source), None, [f"{source}\n"], name
     made: Callable[[Any], Any] = eval(
         compile(source, name, "eval"),
-        {"__name__": "texts", "Entry": Entry, "ds": ds, "re": re, **_PATTERNS, **_NAMED, **_CONTAINERS, **_script()},
+        {
+            "__name__": "texts",
+            "Entry": Entry,
+            "ds": ds,
+            "re": re,
+            "Counter": Counter,
+            **_PATTERNS,
+            **_NAMED,
+            **_CONTAINERS,
+            **_script(),
+        },
     )
     return made
 

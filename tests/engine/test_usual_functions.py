@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from tests.benchmarks.usual_functions import counted
+from tests.benchmarks.usual_functions import FURTHER, counted
 
 
 def test_most_usual_functions_run_in_columns(tmp_path: Path) -> None:
@@ -15,3 +15,11 @@ def test_most_usual_functions_run_in_columns(tmp_path: Path) -> None:
     assert routes.total() == 150
     assert routes["columns"] >= 121
     assert routes["columns"] + routes["inlined"] >= 150
+
+
+def test_most_further_functions_run_in_columns(tmp_path: Path) -> None:
+    """`python -m tests.benchmarks.usual_functions further` names the others."""
+    routes = Counter(each.route for each in counted(tmp_path, file=FURTHER))
+
+    assert routes["columns"] >= 64
+    assert routes["called"] <= 30

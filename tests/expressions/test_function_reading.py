@@ -91,12 +91,12 @@ def _square(x: int) -> int:
     return x * x
 
 
+def _by_place(x: int, /, *, y: int = 1) -> int:
+    return x + y
+
+
 def _half(x: int) -> float:
     return x / 2
-
-
-def _nested(x: int) -> float:
-    return _half(x)
 
 
 @_made_by_value
@@ -109,9 +109,13 @@ def _in_steps(text: str) -> Any:
 
 
 @_made_by_value
-def _unused(x: int) -> int:
-    1 / x
-    return 1
+def _with(x: Any) -> Any:
+    with x:
+        return 1
+
+
+def _calls_itself(x: int) -> int:
+    return _calls_itself(x - 1)
 
 
 _SPLIT = Method(_X, "split", ())
@@ -141,6 +145,7 @@ READ: list[tuple[Callable[..., Any], Expression]] = [
     (lambda x: Point(y=x, x=1), Built(Point, ("y", "x"), (_X, _constant(1)))),
     (lambda x: Named(x, x), Built(Named, ("x", "y"), (_X, _X))),
     (lambda x: _square(x) + 1, _applied("+", _applied("*", _X, _X), _constant(1))),
+    (_by_place, _applied("+", _X, _constant(1))),
     (lambda x: _half(x + 1), _applied("/", _applied("+", _X, _constant(1)), _constant(2))),
     (lambda x: _square(x + 1), Let(_applied("+", _X, _constant(1)), 1, _applied("*", Local(1), Local(1)))),
     (
@@ -186,10 +191,6 @@ def _counter() -> tuple[Callable[[int], int], Callable[[int], int]]:
     return counting, lambda x: x + count
 
 
-def _by_place(x: int, /, *, y: int = 1) -> int:
-    return x + y
-
-
 def _with_default(x: int, k: int = _RATE) -> int:
     return x + k
 
@@ -215,7 +216,7 @@ REFUSED: dict[str, Callable[..., Any]] = {
     "looks at _RATE of its module, which every worker imports anew": _of_module,
     "has a default for k, which every worker computes anew": _with_default,
     "is no plain function: it yields or awaits": _generates,
-    "takes *args, **kwargs or arguments by keyword only": _by_place,
+    "takes *args or **kwargs": lambda *x: x[0],
     "takes an argument y that is not given": lambda x, y: x + y,
     "has a generator expression that no call uses up": lambda x: (n for n in x),
     "calls map, whose result no call uses up": lambda x: map(str, x),
@@ -225,9 +226,9 @@ REFUSED: dict[str, Callable[..., Any]] = {
     "calls Checked": lambda x: Checked(x),
     "calls WithList without held": lambda x: WithList(x),
     "calls Plain": lambda x: Plain(x),
-    "calls _half": lambda x: _nested(x),
+    "calls itself": lambda x: _calls_itself(x),
     "unpacks arguments with *": lambda x: max(*x),
-    "does more than to return a value": _unused,
+    "has a with statement": _with,
     "has a constant of complex": lambda x: x + 1j,
 }
 

@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+from dstream.engine.compiler.evaluation import step_evaluation
 from dstream.expressions import Attribute, Constant, Expression
+from dstream.expressions.effects import ChangedInPlace
 from dstream.expressions.reader import Unreadable, read
 from dstream.operators.rows.loops import run_chain
 from dstream.plan.steps import Op, Step, StepEvaluation
@@ -333,6 +335,13 @@ def _own_exception(text: str) -> object:
         return 0
 
 
+def _own_inside(text: str) -> object:
+    try:
+        return _raises_its_own(text)
+    except ValueError:
+        return 0
+
+
 def _raises_its_own(text: str) -> object:
     raise _Own(text)
 
@@ -448,11 +457,9 @@ def _many_ways(text: str) -> object:
 
 
 UNREAD = [
-    *(_changes_an_item, _changes_a_choice, _looks_at_the_error, _does_more_inside, _at_last, _own_exception),
-    *(_raises_its_own, _looks_meanwhile, _variable_behind, _walrus_behind, _many_ways),
-    *(_appended_to_itself, _appended_behind, _variable_before_and_behind),
-    *(_walrus_before_and_behind, _walrus_of_a_sum, _walrus_of_any, _walrus_of_a_loop, _walrus_of_a_nested_one),
-    *(_walrus_of_a_loop_that_appends, _walrus_in_one_branch, _walrus_in_a_try),
+    *(_own_exception, _variable_behind, _walrus_behind),
+    *(_walrus_before_and_behind, _walrus_of_a_sum, _walrus_of_any, _walrus_of_a_nested_one),
+    *(_walrus_in_one_branch, _walrus_in_a_try),
     lambda text: max(text, key=lambda part: (any(1 for each in part if (_WORDS := each)), _WORDS)),
     lambda text: map(str, text),
     lambda text: zip(text, text, strict=True),
@@ -484,3 +491,38 @@ def test_members_of_plain_enumerations_are_constants() -> None:
 def test_functions_that_do_more_are_called(fn: Callable[[Any], Any]) -> None:
     """They change something, look at an exception, keep an iterator, or are too long with each way written out."""
     assert isinstance(read(fn), Unreadable)
+
+
+STATEMENTS = [
+    *(_looks_at_the_error, _does_more_inside, _at_last, _looks_meanwhile, _many_ways),
+    *(_appended_to_itself, _appended_behind, _variable_before_and_behind),
+    *(_walrus_of_a_loop, _walrus_of_a_loop_that_appends),
+]
+
+
+@pytest.mark.parametrize("fn", _of_script(*STATEMENTS), ids=lambda fn: str(fn.__code__.co_firstlineno))
+def test_statements_give_the_results_and_errors_of_functions(fn: Callable[[Any], Any]) -> None:
+    """Where a loop changes variables that have a value before, between and behind its rounds."""
+    test_expressions_give_the_results_and_errors_of_functions(fn)
+
+
+@pytest.mark.parametrize("fn", _of_script(_changes_an_item, _changes_a_choice))
+def test_a_value_of_an_item_is_changed_by_no_operator(fn: Callable[[Any], Any]) -> None:
+    """A list is left to the function, as it is; a number is no other one before than behind."""
+    op, item = _op(fn, inlined=True), [["a"], ["b"]]
+
+    with pytest.raises(ChangedInPlace):
+        list(run_chain([op], [item]))
+
+    assert item == [["a"], ["b"]]
+    assert _outcome(op, (3, 4)) == _outcome(_op(fn, inlined=False), (3, 4))
+    assert not step_evaluation(op, read(fn)).is_inlined  # type: ignore[arg-type]
+
+
+def test_an_exception_of_a_class_of_the_users_is_raised_by_the_function() -> None:
+    """Its class may run code when one is made, or be caught by what catches another one."""
+    (raises,) = _of_script(_raises_its_own)
+    op = Op("map", raises, None, Step("map", None, 1, 3))
+
+    assert not step_evaluation(op, read(raises)).is_inlined  # type: ignore[arg-type]
+    assert isinstance(read(_own_inside), Unreadable)

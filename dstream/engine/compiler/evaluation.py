@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from dstream.engine.physical.vertices import Evaluation
+from dstream.expressions.effects import asks_for_truth
 from dstream.expressions.reader import Unreadable, may_travel, name_of_callable, read
 from dstream.expressions.resolution import Namespaces
 from dstream.expressions.tree import (
@@ -25,9 +26,9 @@ from dstream.expressions.tree import (
     Let,
     Local,
     Method,
+    Routine,
     Together,
     Tried,
-    asks_for_truth,
     one_behind_another,
     substituted,
 )
@@ -157,10 +158,15 @@ def step_evaluation(op: Op, expression: Expression | None, *, is_verified: bool 
     if expression is None:
         return StepEvaluation(obstacle=obstacle)
     is_worth_it = type(op.fn) in _WORTH_INLINING or hasattr(type(op.fn), "around")
-    # Inside of an expression a `try` takes three calls, and the function itself is one.
-    is_inlined = is_worth_it and not any(isinstance(each, Tried) for each in expression.walk())
+    is_inlined = is_worth_it and not any(map(_is_called_instead, expression.walk()))
     conditions = ("its values repeat",) if obstacle is None and takes_whole_items(expression) else ()
     return StepEvaluation(expression, obstacle, is_inlined, operators_of(expression), is_verified, conditions)
+
+
+def _is_called_instead(part: Expression) -> bool:
+    # Inside of an expression a `try` takes three calls, statements take one, and the function itself is one. An
+    # exception of the user's is raised by the function alone.
+    return isinstance(part, Routine | Tried) or part == Called("dstream.failed", ())
 
 
 _WORTH_INLINING = frozenset({FunctionType, functools.partial, itemgetter, attrgetter, methodcaller})

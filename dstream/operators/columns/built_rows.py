@@ -43,6 +43,7 @@ __all__ = [
     "RowsWithParts",
     "built_rows",
     "changed_rows",
+    "dicts_of_rows",
     "got_part",
     "has_part",
     "has_plain_operators",
@@ -306,10 +307,59 @@ def built_rows(kind: type, names: tuple[str, ...], columns: Sequence[Column], si
     Raises:
         NotColumnar: the class has code that shows whether an object is made, or when a part is read.
     """
+    if names == ("**",):
+        return _rows_of_members(kind, columns[0])
     if not makes_plain_objects(kind):
         raise NotColumnar("an object of a class with code of its own")
     named = map(str, range(len(columns))) if kind is list else names
     return BuiltRows(kind, dict(zip(named, columns, strict=True)), size)
+
+
+def _rows_of_members(kind: type, rows: Column) -> BuiltRows:
+    """Return rows of `kind(**row)`.
+
+    Raises:
+        NotColumnar: rows are no dicts with the names of fields alone, or a field has no value.
+    """
+    if not isinstance(rows, RowsWithParts) or rows.access != {"key"}:
+        raise NotColumnar("rows that are no dictionaries")
+    names, defaults = _names_there(rows), defaults_of_constructor(kind)
+    fields = field_names(kind)
+    if not set(names) <= set(fields) or not set(fields) - set(names) <= set(defaults):
+        raise NotColumnar("other keys than the class has fields")
+    return built_rows(kind, names, [rows.part(name) for name in names], rows.size)
+
+
+def dicts_of_rows(rows: Column) -> BuiltRows:
+    """Return rows of `dataclasses.asdict(row)`.
+
+    Raises:
+        NotColumnar: rows are no objects of a dataclass, or have values which that copies.
+    """
+    if not isinstance(rows, RowsWithParts) or rows.access != {"attribute"}:
+        raise NotColumnar("rows that are no objects of a dataclass")
+    members = {name: rows.part(name) for name in _names_there(rows)}
+    plain = (Ints, Floats, Bools, Strings, Encoded, ConstantColumn)
+    if not all(isinstance(each, plain) for each in members.values()):
+        raise NotColumnar("values that are copied")
+    return BuiltRows(dict, members, rows.size)
+
+
+def _names_there(rows: RowsWithParts) -> tuple[str, ...]:
+    """Return the names of all parts of an item, in its order.
+
+    Raises:
+        NotColumnar: they are not known, or one of them stands in no column.
+    """
+    if not rows.size:
+        raise NotColumnar("no rows")
+    # All rows have one class, and dicts of them the same keys: one item shows which.
+    first = next(chain.from_iterable(rows.at(np.arange(1)).portions()))
+    is_plain = type(first) is dict or (dataclasses.is_dataclass(first) and has_plain_fields(type(first)))
+    names = tuple(first) if type(first) is dict else field_names(type(first)) if is_plain else ()
+    if not names or set(names) != set(rows.names):
+        raise NotColumnar("parts that are not known")
+    return names
 
 
 def changed_rows(of: Column, kind: str, names: tuple[str, ...], columns: Sequence[Column]) -> ChangedRows:

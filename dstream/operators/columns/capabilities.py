@@ -30,7 +30,9 @@ from dstream.expressions import (
     Local,
     Loop,
     Method,
+    Routine,
     Spread,
+    Statement,
     Text,
     Together,
     Tried,
@@ -110,6 +112,7 @@ OF_TIMES = frozenset({"decimal.Decimal"}) | frozenset(
 
 METHODS_OF_TIMES = frozenset(
     {
+        "astimezone",
         "date",
         "isoformat",
         "isoweekday",
@@ -128,7 +131,7 @@ CALLED = (
     EACH_BY_PYTHON
     | _OF_STR
     | OF_TIMES
-    | {"abs", "bool", "float", "int", "len", "math.sqrt", "max", "min", "round", "str", "sum"}
+    | {"abs", "bool", "dataclasses.asdict", "float", "int", "len", "math.sqrt", "max", "min", "round", "str", "sum"}
 )
 """Functions that take columns."""
 
@@ -222,7 +225,7 @@ def is_left_to_python(part: Expression) -> bool:
     return False
 
 
-_WITHIN_OTHERS = (Comprehension, Function, Keyword, Loop, Spread)
+_WITHIN_OTHERS = (Comprehension, Function, Keyword, Loop, Spread, Statement)
 """A part without a value of its own, or with one that another part uses up."""
 
 
@@ -273,6 +276,8 @@ def _obstacles(each: Expression) -> Iterator[str]:
             yield "columns have no members of enumerations"
         case Built(kind, _, _) if kind not in (dict, list) and not has_plain_fields(kind):
             yield "columns build no objects of a class with code of its own"
+        case Built(_, ("*",), _):
+            yield "columns make no object of any number of values"
         case Method(of, name, arguments):
             yield from _of_method(name, of, arguments)
         case Called("slice" | "str" | "dstream.Entry" | "isinstance", _):
@@ -296,6 +301,7 @@ def _obstacles(each: Expression) -> Iterator[str]:
 _OTHERS: dict[type[Expression], str] = {
     Comprehension: "columns have no comprehension",
     Display: "columns make no such container",
+    Routine: "columns run no statements",
     Tried: "columns catch no exceptions",
 }
 

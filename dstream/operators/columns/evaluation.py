@@ -53,12 +53,7 @@ from dstream.operators.columns.arithmetic import (
     truth,
 )
 from dstream.operators.columns.arrow_rows import attribute_of, member_of
-from dstream.operators.columns.built_rows import (
-    RowsWithParts,
-    built_rows,
-    changed_rows,
-    tuples_of_lists,
-)
+from dstream.operators.columns.built_rows import RowsWithParts, built_rows, changed_rows, dicts_of_rows, tuples_of_lists
 from dstream.operators.columns.capabilities import CALLED, EACH_BY_PYTHON, OF_TIMES, are_constants, is_left_to_python
 from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.encoded_calls import as_plain, by_distinct
@@ -224,6 +219,8 @@ def _in_columns(expression: Expression, given: _Given) -> Column:
             return changed_rows(rows, "named tuple", names, columns)
         case Called("dstream.Entry", (pair,)):
             return entries_of(_value(pair, given))
+        case Called("dataclasses.asdict", (of,)):
+            return dicts_of_rows(_value(of, given))
         case Called("isinstance", (of, Constant(kinds))):
             return ConstantColumn(issubclass(_kind_of(_value(of, given)), kinds), given.size)
         case Called(function, arguments) if function in _IN_PLACE:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dstream.expressions.effects import ChangedInPlace
 from dstream.expressions.resolution import is_plain_enumeration
 from dstream.expressions.tree import (
     Applied,
@@ -29,6 +30,7 @@ from dstream.expressions.tree import (
     Let,
     Local,
     Method,
+    Routine,
     Text,
     is_leaf,
     rewritten,
@@ -54,7 +56,8 @@ from dstream.operators.columns.values import (
     rows_at,
     size_of_column,
 )
-from dstream.operators.rows.syntax import FUNCTIONS, Form, form_of, syntax_of, with_syntax
+from dstream.operators.rows.forms import Form
+from dstream.operators.rows.syntax import FUNCTIONS, form_of, syntax_of, with_syntax
 
 __all__ = ["PythonRaises", "are_scalars", "has_nan", "root_of_path", "rows_by_python"]
 
@@ -269,6 +272,8 @@ def _evaluated(loop: Any, constants: list[Any], may_grow: bool, lists: list[list
         return _in_portions(loop, constants, lists) if may_grow else loop(lists, constants)
     except NotColumnar:
         raise
+    except ChangedInPlace:
+        raise NotColumnar("a value that an operator changes in place") from None
     except Exception as error:
         raise PythonRaises(f"Python raises {type(error).__name__}") from None
 
@@ -312,7 +317,7 @@ def _is_growing(part: Expression) -> bool:
             return function in _GROWING or "." in function
         case Formatted(_, _, spec):
             return spec != ""
-    return isinstance(part, Comprehension | Display)
+    return isinstance(part, Comprehension | Display | Routine)
 
 
 _GROWING = ("bytes", "dict", "format", "frozenset", "list", "pow", "range", "set", "sorted", "sum", "tuple")

@@ -25,7 +25,7 @@ from dstream.values.entries import PairsOfOneValue
 from dstream.values.numbers import exact_float, exact_int
 
 if TYPE_CHECKING:
-    from dstream.operators.rows.syntax import Form
+    from dstream.operators.rows.forms import Form
 
 __all__ = ["converted", "many", "run_branches", "run_chain"]
 

@@ -7,9 +7,8 @@ order. What a user wrote as a constant stays an object that the loop is given, s
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from dstream.expressions.effects import KNOWN
@@ -34,64 +33,28 @@ from dstream.expressions.tree import (
     Local,
     Loop,
     Method,
+    Routine,
     Spread,
+    Statement,
     Text,
     Together,
     Tried,
+    numbers_bound,
+    rewritten,
+)
+from dstream.operators.rows.forms import (
+    Compared,
+    Form,
+    FormattedBy,
+    Invoked,
+    Made,
+    TriedFor,
+    are_in_order,
+    is_one_comparison,
 )
 from dstream.values.entries import Entry
 
-__all__ = ["FUNCTIONS", "Compared", "Form", "FormattedBy", "Made", "form_of", "syntax_of", "with_syntax"]
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """An expression without its constants: further arguments stand for them.
-
-    Attributes:
-        constants: how many there are.
-    """
-
-    expression: Expression
-    constants: int
-
-
-@dataclass(frozen=True, slots=True)
-class Compared(Expression):
-    """`a < b < c`: each operand is evaluated once, as far as the comparisons before it are true."""
-
-    operators: tuple[str, ...]
-    operands: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Made(Expression):
-    """A call of a class.
-
-    Attributes:
-        names: of the fields; none if they are in the order of the class.
-    """
-
-    kind: Expression
-    names: tuple[str, ...]
-    values: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TriedFor(Expression):
-    """A `Tried` whose kinds of exceptions are constants, too."""
-
-    tried: Tried
-    kinds: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FormattedBy(Expression):
-    """A `Formatted` whose spec is a constant, too."""
-
-    of: Expression
-    conversion: str
-    spec: Expression | None
+__all__ = ["FUNCTIONS", "form_of", "syntax_of", "with_syntax"]
 
 
 def form_of(expression: Expression) -> tuple[Form, list[Any]]:
@@ -115,7 +78,7 @@ def _without_constants(each: Expression, constants: list[Any]) -> Expression:
     match each:
         case Constant(value):
             return held(value)
-        case Applied("and", operands) if _is_one_comparison(operands):
+        case Applied("and", operands) if is_one_comparison(operands):
             comparisons = [operand for operand in operands if isinstance(operand, Applied)]
             compared = [comparisons[0].operands[0], *(comparison.operands[1] for comparison in comparisons)]
             return Compared(tuple(comparison.operator for comparison in comparisons), all_of(compared))
@@ -138,7 +101,7 @@ def _without_constants(each: Expression, constants: list[Any]) -> Expression:
         case Changed(of, kind, names, values):
             return Changed(inner(of), kind, names, all_of(values))
         case Built(kind, names, values):
-            return Made(held(kind), () if _are_in_order(kind, names) else names, all_of(values))
+            return Made(held(kind), () if are_in_order(kind, names) else names, all_of(values))
         case Formatted(of, conversion, spec):
             return FormattedBy(inner(of), conversion, held(spec) if spec else None)
         case Text(members):
@@ -160,27 +123,41 @@ def _without_constants(each: Expression, constants: list[Any]) -> Expression:
         case Tried(value, number, within, kinds, otherwise):
             tried = Tried(inner(value), number, inner(within), (), all_of(otherwise))
             return TriedFor(tried, tuple(map(held, kinds)))
+        case Statement(kind, parts, numbers, text):
+            return Statement(kind, all_of(parts), numbers, text)
+        case Routine():
+            run, given = _function_of(each)
+            return Invoked(held(run), all_of(given))
     return each
+
+
+def _function_of(routine: Routine) -> tuple[Callable[..., Any], tuple[Expression, ...]]:
+    """Return a routine as a function, and the variables and arguments around it that it takes."""
+    own = set(numbers_bound(routine))
+    leaves = dict.fromkeys(each for each in routine.walk() if isinstance(each, Argument | Local))
+    free = tuple(each for each in leaves if isinstance(each, Argument) or each.number not in own)
+    first = 1 + max(own, default=0)
+    given: dict[Expression, Expression] = {each: Local(first + place) for place, each in enumerate(free)}
+    form, constants = form_of(rewritten(routine.block, given.get))
+    return _maker(form, first, len(free))(*constants), free
+
+
+@functools.lru_cache(maxsize=512)
+def _maker(form: Form, first: int, size: int) -> Callable[..., Callable[..., Any]]:
+    """Compile a routine to what returns its function for its constants; `exec` sees no text of a user's."""
+    constants = [f"c{number}" for number in range(form.constants)]
+    parameters = ", ".join(f"l{number}" for number in range(first, first + size))
+    tree = ast.parse(f"def make({', '.join(constants)}):\n def run({parameters}): pass\n return run")
+    run = next(each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.name == "run")
+    run.body = _Writing(["", *constants]).statements(form.expression)
+    namespace: dict[str, Any] = {"__name__": __name__, **FUNCTIONS}
+    exec(compile(ast.fix_missing_locations(tree), "<dstream routine>", "exec"), namespace)
+    make: Callable[..., Callable[..., Any]] = namespace["make"]
+    return make
 
 
 def _loop_without(inner: Callable[[Expression], Expression]) -> Callable[[Loop], Loop]:
     return lambda loop: Loop(inner(loop.of), loop.numbers, loop.is_unpacked, tuple(map(inner, loop.conditions)))
-
-
-def _are_in_order(kind: Any, names: tuple[str, ...]) -> bool:
-    fields = getattr(kind, "_fields", ()) if issubclass(kind, tuple) else tuple(kind.__dataclass_fields__)
-    return bool(fields[: len(names)] == names)
-
-
-def _is_one_comparison(operands: Sequence[Expression]) -> bool:
-    """Say whether comparisons share their operands, and not only equal ones."""
-    if not all(isinstance(each, Applied) and each.operator in _COMPARISONS for each in operands):
-        return False
-    pairs = [each.operands for each in operands if isinstance(each, Applied)]
-    return all(left[1] is right[0] for left, right in pairwise(pairs))
-
-
-_COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">=", "in", "not in", "is", "is not"})
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -319,6 +296,10 @@ class _Writing:
                 return ast.Dict(keys, [self.syntax(of), *self._all(values)])
             case Changed(of, _, names, values):
                 return ast.Call(_name(_REPLACE), [self.syntax(of)], _keywords(names, self._all(values)))
+            case Made(kind, ("*",), (of,)):
+                return ast.Call(self.syntax(kind), [ast.Starred(self.syntax(of), ast.Load())], [])
+            case Made(kind, ("**",), (of,)):
+                return ast.Call(self.syntax(kind), [], [ast.keyword(None, self.syntax(of))])
             case Made(kind, (), values):
                 return ast.Call(self.syntax(kind), self._all(values), [])
             case Made(kind, names, values):
@@ -340,7 +321,54 @@ class _Writing:
                 )
                 parts = [_function(self.syntax(value)), _function(self.syntax(within), f"l{number}"), *handlers]
                 return ast.Call(_name("dstream_of_tried"), parts, [])
+            case Invoked(function, arguments):
+                return ast.Call(self.syntax(function), self._all(arguments), [])
         raise AssertionError(f"no loop can evaluate {each!r}")
+
+    def statements(self, each: Expression) -> list[ast.stmt]:
+        """Return the statements of a block."""
+        assert isinstance(each, Statement)
+        match each:
+            case Statement("block", inner):
+                return [written for one in inner for written in self.statements(one)] or [ast.Pass()]
+            case Statement("assign" | "unpack", (value,), numbers):
+                return [ast.Assign([_target(numbers, is_unpacked=each.kind == "unpack")], self.syntax(value))]
+            case Statement("store", (of, key, value)):
+                return [ast.Assign([self._member_of(of, key)], self.syntax(value))]
+            case Statement("change", (of, key, value), _, sign):
+                return [ast.AugAssign(self._member_of(of, key), _BINARY[sign], self.syntax(value))]
+            case Statement("do", (value,)):
+                return [ast.Expr(self.syntax(value))]
+            case Statement("return", (value,)):
+                return [ast.Return(self.syntax(value))]
+            case Statement("if", (test, then, otherwise)):
+                return [ast.If(self.syntax(test), self.statements(then), self.statements(otherwise))]
+            case Statement("for", (of, then, otherwise), numbers, text):
+                target = _target(numbers, is_unpacked=text == "unpacked")
+                return [ast.For(target, self.syntax(of), self.statements(then), self.statements(otherwise))]
+            case Statement("try", (tried, otherwise, finally_, *handlers)):
+                parts = [self.statements(one) if one.parts() else [] for one in (otherwise, finally_)]
+                return [ast.Try(self.statements(tried), list(map(self._handler, handlers)), *parts)]
+            case Statement("match", (of, *cases)):
+                return [ast.Match(self.syntax(of), list(map(self._case, cases)))]
+        return [_JUMPS[each.kind]()]
+
+    def _member_of(self, of: Expression, key: Expression) -> ast.Subscript:
+        return ast.Subscript(self.syntax(of), self.syntax(key), ast.Store())
+
+    def _handler(self, each: Expression) -> ast.ExceptHandler:
+        assert isinstance(each, Statement)
+        kinds, block = each.inner
+        name = f"l{each.numbers[0]}" if each.numbers else None
+        return ast.ExceptHandler(self.syntax(kinds), name, self.statements(block))
+
+    def _case(self, each: Expression) -> ast.match_case:
+        assert isinstance(each, Statement)
+        *guards, block = each.inner
+        parsed = ast.parse(f"match x:\n case {each.text}: pass").body[0]
+        assert isinstance(parsed, ast.Match), "it was written so"
+        guard = self.syntax(guards[0]) if guards else None
+        return ast.match_case(parsed.cases[0].pattern, guard, self.statements(block))
 
     def _call(self, function: ast.expr, arguments: Sequence[Expression]) -> ast.expr:
         by_name = [each for each in arguments if isinstance(each, Keyword)]
@@ -348,8 +376,7 @@ class _Writing:
         return ast.Call(function, by_place, [ast.keyword(each.name, self.syntax(each.value)) for each in by_name])
 
     def _loop(self, loop: Loop) -> ast.comprehension:
-        names: list[ast.expr] = [ast.Name(f"l{number}", ast.Store()) for number in loop.numbers]
-        target = ast.Tuple(names, ast.Store()) if loop.is_unpacked else names[0]
+        target = _target(loop.numbers, is_unpacked=loop.is_unpacked)
         # Python refuses to assign inside of what a comprehension iterates over, also in a function there.
         of = _Writing(self._names, assigns=False).syntax(loop.of)
         return ast.comprehension(target, of, self._all(loop.conditions), 0)
@@ -388,6 +415,14 @@ class _Writing:
         conversion = ord(member.conversion) if member.conversion else -1
         spec = None if member.spec is None else ast.JoinedStr([ast.FormattedValue(self.syntax(member.spec), -1, None)])
         return ast.FormattedValue(self.syntax(member.of), conversion, spec)
+
+
+_JUMPS: dict[str, Callable[[], ast.stmt]] = {"break": ast.Break, "continue": ast.Continue, "raise": ast.Raise}
+
+
+def _target(numbers: Sequence[int], *, is_unpacked: bool) -> ast.expr:
+    names: list[ast.expr] = [ast.Name(f"l{number}", ast.Store()) for number in numbers]
+    return ast.Tuple(names, ast.Store()) if is_unpacked else names[0]
 
 
 _REPLACE = "dataclasses_of_replace"

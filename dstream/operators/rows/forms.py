@@ -1,0 +1,96 @@
+"""Forms: expressions without their constants, which share one generated loop, as `syntax` writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from dstream.expressions.tree import Applied, Expression, Tried
+
+__all__ = [
+    "Compared",
+    "Form",
+    "FormattedBy",
+    "Invoked",
+    "Made",
+    "TriedFor",
+    "are_in_order",
+    "is_one_comparison",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """An expression without its constants: further arguments stand for them.
+
+    Attributes:
+        constants: how many there are.
+    """
+
+    expression: Expression
+    constants: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compared(Expression):
+    """`a < b < c`: each operand is evaluated once, as far as the comparisons before it are true."""
+
+    operators: tuple[str, ...]
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Made(Expression):
+    """A call of a class.
+
+    Attributes:
+        names: of the fields; none if they are in the order of the class.
+    """
+
+    kind: Expression
+    names: tuple[str, ...]
+    values: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TriedFor(Expression):
+    """A `Tried` whose kinds of exceptions are constants, too."""
+
+    tried: Tried
+    kinds: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Invoked(Expression):
+    """A call of a `Routine`, which is compiled to a function of its own."""
+
+    function: Expression
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FormattedBy(Expression):
+    """A `Formatted` whose spec is a constant, too."""
+
+    of: Expression
+    conversion: str
+    spec: Expression | None
+
+
+def are_in_order(kind: Any, names: tuple[str, ...]) -> bool:
+    """Say whether names are the first fields of a class, in their order."""
+    fields = getattr(kind, "_fields", ()) if issubclass(kind, tuple) else tuple(kind.__dataclass_fields__)
+    return bool(fields[: len(names)] == names)
+
+
+def is_one_comparison(operands: Sequence[Expression]) -> bool:
+    """Say whether comparisons share their operands, and not only equal ones."""
+    if not all(isinstance(each, Applied) and each.operator in _COMPARISONS for each in operands):
+        return False
+    pairs = [each.operands for each in operands if isinstance(each, Applied)]
+    return all(left[1] is right[0] for left, right in pairwise(pairs))
+
+
+_COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">=", "in", "not in", "is", "is not"})
