@@ -43,7 +43,8 @@ copyreg.pickle(MappingProxyType, lambda view: (read_only, (dict(view),)))
 def dumps(value: Any) -> bytes:
     """Pickle `value`, by value where it holds a class or function that only this process knows."""
     try:
-        data = pickle.dumps(value, protocol=5)
+        # Items of a class of the program are not pickled twice.
+        data = None if _begins_with_own(value) else pickle.dumps(value, protocol=5)
     # A local class is an AttributeError, an object of C without a form a TypeError (Python 3.11).
     except (pickle.PicklingError, AttributeError, TypeError):
         data = None
@@ -52,6 +53,11 @@ def dumps(value: Any) -> bytes:
     from dstream.base.by_value import dumps_by_value  # here: most of what is pickled is data, which every process knows
 
     return dumps_by_value(value)
+
+
+def _begins_with_own(value: Any) -> bool:
+    first = value[0] if type(value) is list and value else value
+    return type(first).__module__ == "__main__"
 
 
 def _has_own_names(data: bytes) -> bool:

@@ -272,7 +272,7 @@ def test_a_hash_join_costs_both_sides(facts):
 
     small, large = objects(10), objects(100_000)
     of_right, of_left = joined(small, large), joined(large, small)
-    assert min(of_right.seconds_here, of_left.seconds_here) > 100_000 * COSTS.pickled_object
+    assert min(of_right.seconds_here, of_left.seconds_here) > 100_000 * COSTS.copied
     assert not joined(small, Stream.from_iterable(iter([1]))).is_sure
 
 

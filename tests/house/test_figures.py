@@ -9,7 +9,7 @@ import pytest
 from tests.house.figures import figures, sources
 
 MOST = {
-    "modules": 545,
+    "modules": 546,
     "heads of modules: docstrings and imports": 12,
     "modules below 60 lines, without packages": 9,
     "modules that repeat their package": 0,
@@ -24,7 +24,8 @@ MOST = {
 """Decision 96 has the figures before and after the modules were moved into rooms; decision 103 adds eight, decision
 104 twelve, decision 108 one, decisions 109 to 113 fifteen, each a source, a form of values or a decision in columns,
 decision 115 the hash table of joins, decision 116 the reader of calls and comprehensions, decision 118 the reader of
-statements and the forms of expressions, and decision 120 the records."""
+statements and the forms of expressions, decision 120 the records, and decision 121
+the copies of items."""
 
 LEAST_COMMENTS = 1.8
 """Comments in 100 lines; each gives a reason."""

@@ -61,6 +61,7 @@ class Costs:
         stage: each further stage.
         start: Spark from nothing, until its first job can run.
         item: one object through a task.
+        copied: an object of the caller's that this process copies.
         pickled_scalar: a number or a string pickled and loaded again.
         pickled_object: the same of another object.
         inlined: each operator of an expression in a loop over objects.
@@ -81,6 +82,7 @@ class Costs:
     stage: float
     start: float
     item: float
+    copied: float
     pickled_scalar: float
     pickled_object: float
     inlined: float
@@ -111,6 +113,7 @@ COSTS = Costs(
     stage=0.05,
     start=4.0,
     item=40 * _NS,
+    copied=300 * _NS,
     pickled_scalar=120 * _NS,
     pickled_object=900 * _NS,
     inlined=12 * _NS,

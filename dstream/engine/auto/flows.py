@@ -155,9 +155,9 @@ def _of_held(read: Read, size: InputSize, costs: Costs, cores: int, in_columns: 
     has_columns = bool(getattr(source, "has_columns", False)) or is_free or isinstance(first, int | float)
     flow.is_columnar = in_columns and has_columns
     flow.made = costs.item if is_scalar else costs.pickled_object
-    # What is not a range is pickled, here as on Spark, where it travels besides.
+    # What is not a range is copied here, where somebody could change it, and pickled on its way to Spark.
     if not is_free:
-        flow.each_here += flow.pickled
+        flow.each_here += costs.item if is_scalar else costs.copied
         flow.each_there += flow.pickled + costs.returned
     flow.why, flow.weight = f"{_count(size)} of {_name(source, read)}", items * flow.pickled
     return flow

@@ -16,7 +16,7 @@ from typing import Any
 
 from dstream.base.memory import Bound
 from dstream.engine.compiler import ClusterFacts
-from dstream.engine.inprocess.tasks import InProcessTask, SharedByTasks, counted
+from dstream.engine.inprocess.tasks import InProcessTask, SharedByTasks, counted, give_items
 from dstream.engine.physical.graph import Ask, AskForKept, Graph, Report
 from dstream.engine.physical.vertices import (
     CachedInput,
@@ -62,20 +62,29 @@ class InProcessGraphRun(GraphRun):
     def __init__(
         self, graph: Graph, facts: ClusterFacts, caches: Caches, shared: SharedByTasks, files: ShuffleFiles
     ) -> None:
-        super().__init__(graph, facts, caches, lambda: counted)
+        super().__init__(graph, facts, caches, lambda: counted, holds_items=True)
         self.ran: list[Vertex] = []
         self.files = files
         self._shared = shared
         self._rows: dict[int, list[Row]] = {}
+        self._given: Vertex | None = None
         self._held: list[Vertex] = []  # What is found by its `id` must stay, so that no other object gets that.
 
     def rows(self, vertex: Vertex) -> Iterator[Row]:
         """Run the tasks of a vertex one after another, and give the rows that they write."""
         self.ran.append(vertex)
-        output: Sink = self._shared.of_a_stage(vertex.output)
+        output = self.output_of(vertex)
         for task, items in self.tasks(vertex.inputs, vertex.first):
             with task.ending():
                 yield from rows_of_task(output, items, task)
+
+    def give(self, vertex: Vertex) -> None:
+        """Let the tasks of the last vertex that run in this process give the caller lists of items, not pickled."""
+        self._given = vertex
+
+    def output_of(self, vertex: Vertex) -> Sink:
+        """Return what writes the rows of a vertex in this process."""
+        return give_items if vertex is self._given else self._shared.of_a_stage(vertex.output)
 
     def items(self, inputs: Items) -> Iterator[Any]:
         """Give the items of inputs, task after task, as they are asked for."""

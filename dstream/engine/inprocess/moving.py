@@ -20,7 +20,7 @@ from dstream.engine.physical.vertices import Input, Items, Rows, Splits, Vertex
 from dstream.engine.runs.moves import BegunRun, Border, Remote
 from dstream.engine.runs.rows import ShuffleFiles
 from dstream.engine.tasks.rows import Row
-from dstream.engine.tasks.stage import Sink, rows_of_task
+from dstream.engine.tasks.stage import rows_of_task
 from dstream.keys.hashing import keys_hashed_by_own
 from dstream.operators.rows.caches import Caches
 
@@ -78,7 +78,7 @@ class MovingGraphRun(InProcessGraphRun):
     def _rows_here(self, vertex: Vertex) -> Generator[Row, None, Vertex | None]:
         """Give the rows of the tasks that run in this process; return the vertex of the others, if there are any."""
         self.ran.append(vertex)
-        output: Sink = self._shared.of_a_stage(vertex.output)
+        output = self.output_of(vertex)
         number = vertex.first
         for task, items, left in self._tasks_here(vertex.inputs, vertex.first):
             if task is None:

@@ -14,7 +14,7 @@ from dstream.engine.dead_letters import RecoveryReport
 from dstream.engine.inprocess.graphs import InProcessGraphRun
 from dstream.engine.inprocess.moving import MovingGraphRun
 from dstream.engine.inprocess.tasks import InProcessTask, SharedByTasks
-from dstream.engine.physical.graph import Finish, Pulled
+from dstream.engine.physical.graph import Finish, Listed, Pulled
 from dstream.engine.physical.vertices import (
     Items,
 )
@@ -22,6 +22,7 @@ from dstream.engine.runs.moves import Border
 from dstream.engine.runs.results import PlanRun
 from dstream.engine.runs.rows import ShuffleFiles
 from dstream.engine.tasks.rows import ITEMS, WATERMARKS, Row
+from dstream.engine.tasks.sinks import WriteItems
 from dstream.errors import UnsupportedError
 from dstream.operators.rows.caches import Caches
 from dstream.operators.rows.operations import some
@@ -91,6 +92,8 @@ class InProcessRun(PlanRun[Iterator[Row]]):
 
     def last(self) -> tuple[Iterator[Row], Finish]:
         vertex, finish = self.running.last_vertex()
+        if isinstance(finish, Listed) and isinstance(vertex.output, WriteItems):
+            self.running.give(vertex)
         return self.running.rows(vertex), finish
 
     def rows(self, rows: Iterator[Row]) -> Iterator[Row]:

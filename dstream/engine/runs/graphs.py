@@ -64,14 +64,21 @@ class GraphRun(ABC):
     Args:
         caches: what is kept of `cache()` steps.
         counting: gives the operation that counts the items that tasks read; None if nobody wants to know.
+        holds_items: the items of the caller's are read in this process.
     """
 
     def __init__(
-        self, graph: Graph, facts: ClusterFacts, caches: Caches, counting: Callable[[], Operation | None]
+        self,
+        graph: Graph,
+        facts: ClusterFacts,
+        caches: Caches,
+        counting: Callable[[], Operation | None],
+        *,
+        holds_items: bool = False,
     ) -> None:
         self.graph = graph
         self.facts = facts
-        self.splits = ListedSplits(counting)
+        self.splits = ListedSplits(counting, holds_items=holds_items)
         self.delivered: set[int] = set()
         self._caches = caches
         self._inputs_of: dict[int, Items] = {}  # Of each decision, those that others read in its place.

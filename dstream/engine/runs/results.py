@@ -128,7 +128,7 @@ class PlanRun(ABC, Generic[R]):
         """Run a job and return its items."""
         items: list[Any] = []
         for row in self.rows(rows):
-            items += loads_items(row.payload)
+            items += row.payload if isinstance(row.payload, list) else loads_items(row.payload)
         return items
 
     def result(self) -> Any:

@@ -11,19 +11,20 @@ from dataclasses import dataclass, replace
 from itertools import count, islice
 from typing import Any
 
+from dstream.base.by_value import SharedInProcess
 from dstream.base.pickling import dumps
 from dstream.engine.physical.vertices import SourceSplits, Splits, operations_of
 from dstream.engine.tasks.stage import Piece
 from dstream.errors import SerializationError
 from dstream.failures import naming
-from dstream.operators.rows.batches import Batch, Batcher, dumps_items
+from dstream.operators.rows.batches import Batch, Batcher, copies, dumps_items
 from dstream.operators.rows.operations import Operation
 from dstream.plan.captures import look
 from dstream.plan.steps import Step
 from dstream.plan.walk import inputs_first
 from dstream.spi import Split
 
-__all__ = ["ListedSplits", "Pieces", "packed_split"]
+__all__ = ["ListedSplits", "Pieces", "packed", "packed_split"]
 
 
 class Pieces:
@@ -68,6 +69,40 @@ def _parts(split: Any) -> Iterator[Any]:
 
 
 _LARGEST_SPLIT = 2**20
+_ROWS_HELD = 32_768
+
+
+class HeldSplit(SharedInProcess):
+    """Some items of the caller's, which are not pickled as long as they are read in this process.
+
+    Args:
+        split: has the list `items`.
+        step: how the source names itself.
+    """
+
+    __slots__ = ("_split", "_step")
+
+    def __init__(self, split: Any, step: Step) -> None:
+        self._split = split
+        self._step = step
+
+    def read(self) -> Iterator[Any]:
+        """Give copies of the items, but for those that nobody can change.
+
+        Raises:
+            SerializationError: one of them cannot be copied; the message names it.
+        """
+        return iter(copies(self._split.items))
+
+    def packed(self) -> bytes:
+        """Pickle them for another process."""
+        return packed_split(self._split, self._step)
+
+
+def packed(piece: Piece) -> Piece:
+    """Return a piece of a source as it travels to another process."""
+    split = piece.split.packed() if isinstance(piece.split, HeldSplit) else piece.split
+    return replace(piece, split=split, parts=tuple(map(packed, piece.parts)))
 
 
 class ListedSplits:
@@ -75,10 +110,12 @@ class ListedSplits:
 
     Args:
         counting: gives the operation that counts the items that tasks read; None if nobody wants to know.
+        holds_items: the items of the caller's are read in this process, unless `packed` lets them travel.
     """
 
-    def __init__(self, counting: Callable[[], Operation | None]) -> None:
+    def __init__(self, counting: Callable[[], Operation | None], *, holds_items: bool = False) -> None:
         self._counting = counting
+        self._holds_items = holds_items
         self._listed: dict[int, Pieces] = {}
         self._whole: dict[int, tuple[Piece, ...]] = {}
         self._held: list[object] = []  # What is found by its `id` must stay, so that no other object gets that.
@@ -121,7 +158,7 @@ class ListedSplits:
         if id(source) not in self._listed:
             counting = self._counting()
             operations = () if counting is None else (counting,)
-            self._listed[id(source)] = Pieces(_split(source, operations))
+            self._listed[id(source)] = Pieces(_split(source, operations, self._holds_items))
             self._held.append(source)
         return self._listed[id(source)]
 
@@ -168,10 +205,12 @@ def _levels_of(each: Splits) -> Sequence[Splits]:
     return [part for part in each.parts if isinstance(part, Splits)]
 
 
-def _split(source: SourceSplits, operations: tuple[Operation, ...]) -> Iterator[Piece]:
+def _split(source: SourceSplits, operations: tuple[Operation, ...], holds_items: bool) -> Iterator[Piece]:
     node = source.node
     guards = tuple(guard.on_a_worker() for guard in node.guards)
-    cut = _in_batches if node.source.in_caller and not guards else _whole
+    cut = _whole
+    if node.source.in_caller and not guards:
+        cut = _held if holds_items else _in_batches
     with naming(node.step):
         for split in node.source.splits(source.divisor):
             yield replace(_followed(cut(split, node.step), *operations), guards=guards)
@@ -181,11 +220,22 @@ def _whole(split: Split[Any], step: Step) -> Piece:
     return Piece(packed_split(split, step), (), (), step)
 
 
+def _held(split: Split[Any], step: Step) -> Piece:
+    """Cut a split that holds its items itself, so that a task copies some of them at a time."""
+    whole: Any = split
+    items = getattr(split, "items", None)
+    if type(items) is not list:
+        return _in_batches(split, step)
+    parts = (items[start : start + _ROWS_HELD] for start in range(0, max(len(items), 1), _ROWS_HELD))
+    held = [Piece(HeldSplit(replace(whole, items=part), step), (), (), step) for part in parts]
+    return held[0] if len(held) == 1 else Piece(None, tuple(held), (), step)
+
+
 def _in_batches(split: Split[Any], step: Step) -> Piece:
     """Cut a large split that holds its items itself, so that a worker unpickles a batch at a time."""
     # Pickled first, which tells the size: most splits are small, and stay whole.
     whole = _whole(split, step)
-    if whole.split is None or len(whole.split) <= _LARGEST_SPLIT:
+    if whole.size() <= _LARGEST_SPLIT:
         return whole
     batches = Batcher().batches(split.read())
     return Piece(None, tuple(Piece(dumps(Batch(data)), (), (), step) for _, data in batches), (), step)

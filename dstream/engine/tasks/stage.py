@@ -80,12 +80,12 @@ class Piece:
     """A part of a source and the operations on it; or several such parts, one after another.
 
     Attributes:
-        split: the pickled split; None if there are `parts`.
+        split: the pickled split, or in the process of the caller one that holds items; None if there are `parts`.
         step: how the source names itself.
         guards: what happens to bad records of the source.
     """
 
-    split: bytes | None
+    split: bytes | Split[Any] | None
     parts: tuple[Piece, ...]
     operations: tuple[Operation, ...]
     step: Step | None
@@ -102,12 +102,15 @@ class Piece:
 
     def size(self) -> int:
         """Return the bytes of its splits."""
-        return len(self.split or b"") + sum(part.size() for part in self.parts)
+        own = len(self.split) if isinstance(self.split, bytes) else 0
+        return own + sum(part.size() for part in self.parts)
 
-    def _split(self, pickled: bytes) -> Split[Any]:
-        with naming(self.step):
-            split: Split[Any] = loads(pickled)
+    def _split(self, split: bytes | Split[Any]) -> Split[Any]:
+        if not isinstance(split, bytes):
             return split
+        with naming(self.step):
+            loaded: Split[Any] = loads(split)
+            return loaded
 
 
 @record(slots=False)

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
+from dstream.base.copies import copied
 from dstream.base.memory import BatchIterator
 from dstream.base.pickling import dumps
 from dstream.base.records import record
@@ -24,6 +25,7 @@ __all__ = [
     "Batch",
     "Batcher",
     "Reopened",
+    "copies",
     "dumps_columns",
     "dumps_items",
     "loads",
@@ -55,6 +57,18 @@ def dumps_items(items: list[Any]) -> bytes:
         for item in items:
             _check(item)
         raise SerializationError(f"these items cannot be pickled together: {error}") from error
+
+
+def copies(items: list[Any]) -> list[Any]:
+    """Return copies of items that stay in this process, but for those that nobody can change.
+
+    Raises:
+        SerializationError: one of them cannot be copied; the message names it.
+    """
+    try:
+        return copied(items)
+    except Exception:
+        return loads_items(dumps_items(items))  # type: ignore[no-any-return]  # It names the item to blame.
 
 
 def dumps_columns(columns: Sequence[list[Any]]) -> bytes:

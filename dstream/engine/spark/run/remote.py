@@ -16,7 +16,7 @@ from dstream.engine.compiler.ends import FEW
 from dstream.engine.physical.graph import Pulled
 from dstream.engine.physical.vertices import Input, Items, Rows, Splits, Vertex, operations_of
 from dstream.engine.runs.moves import InputsOfTasks
-from dstream.engine.runs.splits import Pieces
+from dstream.engine.runs.splits import Pieces, packed
 from dstream.engine.spark.port.errors import translating
 from dstream.engine.spark.run.execution import SparkRun, wave_items
 from dstream.engine.spark.run.segments import DriverRows, SplitSegment, last_rows
@@ -81,7 +81,7 @@ class RemoteTasks:
     def _pulled(self, run: InputsOfTasks, each: Input) -> Iterator[SplitSegment | DriverRows]:
         """Give the same as `_of_input`; of a source no more pieces are asked for than one wave reads."""
         if isinstance(each, Splits):
-            yield SplitSegment(Pieces(run.splits.pieces(each)))
+            yield SplitSegment(Pieces(map(packed, run.splits.pieces(each))))
         else:
             yield from self._of_input(run, each)
 
@@ -100,7 +100,7 @@ class RemoteTasks:
     def _of_input(self, run: InputsOfTasks, each: Input) -> Iterator[SplitSegment | DriverRows]:
         match each:
             case Splits():
-                yield from map(SplitSegment, _waves(run.splits.pieces(each)))
+                yield from map(SplitSegment, _waves(map(packed, run.splits.pieces(each))))
             case Rows():
                 partitions = tuple(run.rows_by_partition(each))
                 most = _TRAVELLING // max(len(partitions), 1)

@@ -1,0 +1,220 @@
+"""Copies of the caller's items in this process: of those alone that somebody could change."""
+
+from __future__ import annotations
+
+import copyreg
+import dataclasses
+import enum
+import threading
+from collections import OrderedDict, deque
+from decimal import Decimal
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+
+import dstream as ds
+from collectors import to_list
+from dstream.base.copies import are_immutable, copied
+from dstream.errors import SerializationError
+
+
+class Color(enum.Enum):
+    RED = 1
+
+
+class Point(NamedTuple):
+    x: Any
+    y: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    value: Any
+    other: Any = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FrozenSlots:
+    value: Any
+
+
+@dataclasses.dataclass
+class Plain:
+    value: Any
+
+
+@dataclasses.dataclass(slots=True)
+class Slots:
+    value: Any
+
+
+class Changed(Plain):
+    """Has a state of its own in pickles."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"value": "changed"}
+
+
+class Reduced(Plain):
+    """Is made of something else."""
+
+    def __reduce__(self) -> Any:
+        return Plain, ("reduced",)
+
+
+class Registered(Plain):
+    """Has a reducer of its own."""
+
+
+class MyDict(dict[Any, Any]):
+    """Has attributes beside its entries."""
+
+
+class MyPoint(Point):
+    """Has attributes beside its fields."""
+
+
+copyreg.pickle(Registered, lambda item: (Plain, ("registered",)))
+
+
+@pytest.mark.parametrize(
+    "item",
+    [1, "a", None, Decimal(1), Color.RED, (1, ("a", b"")), Point(1, (2,)), Frozen(1, Point(1, 2)), frozenset({1, "a"}),
+     FrozenSlots("a"), Frozen(Frozen(Color.RED))],
+)  # fmt: skip
+def test_items_that_nobody_can_change_are_not_copied(item):
+    """Numbers, strings, and frozen values of such."""
+    assert are_immutable([item, item])
+    assert copied([item])[0] is item
+
+
+@pytest.mark.parametrize(
+    "item",
+    [[1], {"a": 1}, {1}, Plain(1), Slots(1), (1, [2]), Point([1], 2), Frozen([1]), FrozenSlots({}), Plain([1]), [[1]],
+     {"a": [1]}, {Frozen(1): 1}, deque([1]), OrderedDict(a=1), bytearray(b"a"), MyDict(a=1), Frozen(Frozen(Plain(1))),
+     MyPoint(1, 2)],
+)  # fmt: skip
+def test_other_items_are_copied_in_value_and_type(item):
+    """With all parts that may change."""
+    (copy,) = copied([item])
+
+    assert (type(copy), repr(copy)) == (type(item), repr(item))
+    assert _changeable(copy).isdisjoint(_changeable(item))
+
+
+@pytest.mark.parametrize("kind", [Changed, Reduced, Registered])
+def test_a_class_that_pickles_in_its_own_way_is_copied_in_this_way(kind):
+    """By its methods, or by what is registered for it."""
+    (copy,) = copied([kind("here")])
+
+    assert copy.value in ("changed", "reduced", "registered")
+
+
+@pytest.mark.parametrize("item", [[1], {"a": 1}, Plain(1)])
+def test_an_item_that_is_there_twice_is_one_copy(item):
+    """As in a pickle."""
+    first, second = copied([item, item])
+
+    assert first is second
+    assert first is not item
+
+
+def test_attributes_beside_the_fields_are_copied():
+    """Whoever has set them."""
+    item = Plain(1)
+    item.more = "more"  # type: ignore[attr-defined]
+
+    assert vars(copied([item])[0]) == {"value": 1, "more": "more"}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_values_by_chance_share_nothing_that_may_change(seed):
+    """And what is one object twice is one again."""
+    random = Random(seed)
+    made: list[Any] = []
+    items = [_value(random, 3, made) for _ in range(random.randrange(1, 9))]
+    found = copied(items)
+
+    assert (repr(found), list(map(type, found))) == (repr(items), list(map(type, items)))
+    assert _changeable(tuple(found)).isdisjoint(_changeable(tuple(items)))
+    assert len(_changeable(tuple(found))) == len(_changeable(tuple(items)))
+
+
+def _value(random: Random, depth: int, made: list[Any]) -> Any:
+    if made and random.random() < 0.2:
+        return random.choice(made)
+    if depth == 0 or random.random() < 0.3:
+        return random.choice([1, "a", None, 2.5, (1, 2), Frozen("b"), Color.RED])
+    inner = [_value(random, depth - 1, made) for _ in range(random.randrange(3))]
+    first = inner[0] if inner else 0
+    kinds = [list, lambda i: dict(enumerate(i)), lambda _: Plain(first), lambda _: Frozen(first), tuple,
+             lambda _: Point(first, 1), lambda _: Slots(first)]  # fmt: skip
+    made.append(random.choice(kinds)(inner))
+    return made[-1]
+
+
+def _changeable(value: Any) -> set[int]:
+    """Return the identities of the objects inside of a value that somebody could change."""
+    found: set[int] = set()
+    _collect(value, found, {})
+    return found
+
+
+def _collect(value: Any, found: set[int], seen: dict[int, Any]) -> None:
+    if id(value) in seen:
+        return
+    seen[id(value)] = value
+    if isinstance(value, list | dict | set | deque | bytearray | Plain | Slots):
+        found.add(id(value))
+    parts: list[Any] = []
+    if isinstance(value, dict):
+        parts = [*value, *value.values()]
+    elif isinstance(value, list | tuple | set | frozenset | deque):
+        parts = list(value)
+    elif dataclasses.is_dataclass(value):
+        parts = [getattr(value, each.name) for each in dataclasses.fields(value)]
+    for part in parts:
+        _collect(part, found, seen)
+
+
+@pytest.fixture
+def context():
+    """Return a context whose plans run in this process."""
+    with ds.connect(storage="memory:", local_limit=1000) as ctx:
+        yield ctx
+
+
+def test_no_function_changes_an_item_of_the_caller(context):
+    """It gets copies."""
+    items = [Plain(n) for n in range(6_000)]
+
+    def changed(item: Plain) -> int:
+        while True:
+            item.value += 1
+            return item.value
+
+    assert context.stream(items).map(changed).to_list() == list(range(1, 6_001))
+    assert items[0].value == 0
+
+
+def test_results_are_none_of_the_callers_objects(context):
+    """Neither items nor what functions have captured."""
+    items, table = [{"n": n} for n in range(6_000)], [0]
+    kept = context.stream(items).filter(lambda item: item["n"] < 2).to_list()
+    captured = context.stream(range(6_000)).map(lambda n: table).limit(2).to_list()
+    grouped = context.stream(items).collect(to_list())
+    for each in (*kept, grouped[0]):
+        each["n"] = -1
+    captured[0].append(1)
+
+    assert (items[0], table) == ({"n": 0}, [0])
+
+
+def test_an_item_that_cannot_be_copied_is_named(context):
+    """As on Spark: items that come in, and results."""
+    items = [threading.Lock() for _ in range(5_000)]
+    with pytest.raises(SerializationError, match=r"lock .* cannot be pickled"):
+        context.stream(items).map(lambda item: 1).count()
+    with pytest.raises(SerializationError, match=r"lock .* cannot be pickled"):
+        context.stream(range(5_000)).map(lambda n: threading.Lock()).to_list()
