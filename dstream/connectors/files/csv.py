@@ -6,9 +6,9 @@ import contextlib
 import csv
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from dstream.base.records import record
 from dstream.base.showing import repeated
 from dstream.connectors.base import MAX_RECORD
 from dstream.connectors.files.csv_columns import CsvColumns, can_be_columns, count_lines
@@ -365,7 +365,7 @@ class WrittenSign(str):
     __repr__ = str.__str__
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CsvReader:
     """Rows of CSV, and the decoder of each."""
 

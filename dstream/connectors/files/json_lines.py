@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from dstream.base.records import record
 from dstream.connectors.base import MAX_RECORD
 from dstream.connectors.files.lines import (
     JSON_SPACES,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["JsonReader", "exact_float", "json_problem"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JsonReader:
     """Lines of JSON values, the decoder of each, the parser of floats, and the bound on the bytes of a line."""
 

@@ -10,10 +10,10 @@ import itertools
 import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from dstream.base.records import record
 from dstream.connectors.files.sources import misread_at
 from dstream.errors import SourceError
 from dstream.filesystem.access import HEAD, PARQUET, File, raw, refuse_other_format
@@ -264,7 +264,7 @@ _FEW_BYTES = 1 << 28
 """Columns of numbers are not counted apart if all together take no more."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RowGroup:
     """A row group of a file, the number of rows before it, and that of a batch."""
 
@@ -274,7 +274,7 @@ class RowGroup:
     batch_rows: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RowGroups:
     """Row groups of one file that one task reads one after another."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
+from dstream.base.records import record
 from dstream.base.showing import repeated
 from dstream.connectors.files.open_parquet import (
     DECODED_BYTES,
@@ -79,7 +80,7 @@ def rows_of_group(
     return (_of_group(group, whole, *each) for each in found)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BlockOfGroup:
     """Some rows of a row group whose columns are read as a whole: the reference by which they are read again."""
 
@@ -330,7 +331,7 @@ BATCH_ROWS = 8_192
 """Rows become dictionaries in batches of about 1 MiB of Parquet data, and of 8,192 rows at most; see `batches`."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ParquetReader:
     """Rows of Parquet, and the decoder of each."""
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Protocol, get_args, runtime_checkable
 
+from dstream.base.records import record
 from dstream.base.showing import add_note
 from dstream.connectors.base import MAX_RECORD, OnBad
 from dstream.connectors.files.splits import Part, plan, size_of
@@ -97,7 +98,7 @@ class FormatWithRowCounts(Format, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Options:
     """The common options of all sources of files.
 
@@ -245,7 +246,7 @@ def _about_rows(files: Sequence[File], format: FormatWithRowCounts) -> float | N
     return rows if len(seen) == len(files) else rows / max(stored, 1) * sum(file.size or 0 for file in files)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RecordSplit:
     """Parts of files that one task reads one after another."""
 
@@ -273,7 +274,7 @@ class RecordSplit:
         return itertools.chain.from_iterable(read(self.format, part, misread) for part in self.parts)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SplitInBlocks(RecordSplit):
     """Parts of files whose items come in lists."""
 
@@ -311,7 +312,7 @@ def _with_path(format: Format, part: Any, misread: OnMisread) -> Iterator[Any]:
         yield made.item if type(made) is _Instead else (name, made)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Instead:
     """The result of `misread`."""
 
@@ -378,7 +379,7 @@ class WholeFiles(NamesOfStreams):
         return written_call("files", self.paths, glob=self.glob, read=self.reader)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WholeFile:
     """Files that one task reads one after another."""
 

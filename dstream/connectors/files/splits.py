@@ -6,9 +6,9 @@ import io
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from dstream.base.records import record
 from dstream.errors import SourceError
 from dstream.filesystem.access import File
 
@@ -24,7 +24,7 @@ OPENING = 64 << 10
 """What opening a file costs, in bytes that could be read instead: 10,000 empty files are work too."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Part:
     """A stretch of a file: the bytes from `start` up to `end`, or up to the end of the file."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
+from dstream.base.records import record
 from dstream.connectors.base import MAX_RECORD, Start
 from dstream.connectors.files.json_lines import json_problem
 from dstream.connectors.files.lines import (
@@ -71,7 +72,7 @@ class TextFiles(RecordFiles):
         return kind(parts, self.format, self.options.with_path)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TextReader:
     """Lines of text, and how many bytes one may have."""
 
@@ -117,7 +118,7 @@ _SAMPLE, _USUAL_LINE = 1 << 14, 64
 """Bytes of a file that are looked at, and those of a line where none is seen."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TextSplit(RecordSplit):
     """Lines of text, which come in blocks anyway, most of them as bytes."""
 

@@ -12,7 +12,6 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
 from enum import Enum
 from time import monotonic
@@ -20,6 +19,7 @@ from typing import IO, Any, TypeAlias, cast
 
 from dstream.arguments import running_function
 from dstream.base.memory import pieces
+from dstream.base.records import record
 from dstream.base.showing import shown
 from dstream.connectors.base import checked_text
 from dstream.connectors.files.formats import NO_LIMIT, FileFormat, JoinedFormat
@@ -78,7 +78,7 @@ def _checked_part(name: str, function: Any) -> Callable[[Any], object]:
     return _Field(name) if function is None else running_function(function, f"partition_by[{name!r}]")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Field:
     """Gives a field of an item: a key of a dict, or an attribute."""
 
@@ -93,7 +93,7 @@ class _Field:
             raise TypeError(f"partition_by: the item has no field {self.name!r}") from None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PartitionFolders:
     """The assignment of items to the folders of `partition_by`.
 
@@ -173,7 +173,7 @@ def _escaped(text: str) -> str:
     return "".join(f"%{ord(sign):02X}" if sign in _ESCAPED else sign for sign in text)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rolling:
     """The limits at which a file ends and the next one begins.
 
@@ -186,7 +186,7 @@ class Rolling:
     seconds: float = float("inf")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FileWriter:
     """Travels to the tasks. Each attempt writes files of its own.
 
@@ -326,7 +326,7 @@ MOST_HELD = 500
 """The most files that a job holds back before they are joined, so that its record stays small."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BufferedEpochs:
     """Files that are held back.
 
@@ -351,7 +351,7 @@ class BufferedEpochs:
         return rolling.seconds - waited if waited >= 0 else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FileBuffer:
     """The files that one job holds back in a folder.
 

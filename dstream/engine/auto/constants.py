@@ -186,7 +186,7 @@ _REFERENCE = 0.000315
 
 @functools.cache
 def machine_scale() -> float:
-    """Return how many times as long as `MACHINE` this machine takes: a loop of a third of a millisecond, measured once."""
+    """Return how many times as long as `MACHINE` this machine takes: a loop of 0.3 ms, measured once."""
     return max(0.1, min(10.0, min(_loop() for _ in range(3)) / _REFERENCE))
 
 

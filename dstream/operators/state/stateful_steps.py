@@ -15,6 +15,7 @@ from time import perf_counter
 from typing import Any, NamedTuple, cast
 
 from dstream.base.memory import give_back, holding, resident_bytes
+from dstream.base.records import record
 from dstream.errors import IllegalStateError
 from dstream.failures import naming
 from dstream.operators.rows.operations import OfPartitions, Operation, Task, operation
@@ -86,7 +87,7 @@ def reducing(node: OverEpochs, number: int) -> Operation:
     return _Reducing(node.operator, number, node.time, shards, node.step)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class _Reducing:
     operator: StateOperator
     number: int
@@ -141,7 +142,7 @@ def applying(node: OverEpochs, receipts: Op) -> Operation:
     return _Applying(node.operator, node.stage, node.state, node.time, receipts, node.step)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class _Applying:
     operator: StateOperator
     stage: str

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from dstream.base.records import record
 from dstream.errors import IllegalStateError
 from dstream.failures import naming, shown
 from dstream.operators.rows.blocks import Block, ColumnItems, given
@@ -56,7 +56,7 @@ def stamping(node: AssignTimestamps, receipts: Op, in_columns: KeyInColumns | No
     return _Stamping(node.timestamp, node.time, receipts, node.step, node.drop_before, node.are_beside, in_columns)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class _Stamping:
     timestamp: Callable[[Any], Any] | None
     time: PartitionTime | None
