@@ -319,3 +319,16 @@ def test_rows_travel_whole_where_all_parts_are_used_or_one_is_no_column(path: Pa
     assert referred_rows(_blocks(path)[0], frozenset({"tags"})) is None
     assert referred_rows(_blocks(path)[0], frozenset({"data"})) is None
     assert referred_rows(_blocks(path)[0], frozenset({"id"})) is not None
+
+
+def test_workers_of_spark_read_rows_again(spark_context: ds.Context, path: Path) -> None:
+    """Another process than the one that read them first; the item of a failure has all fields."""
+    rows = spark_context.read(parquet_rows(str(path)))
+    met = _by_name(rows).configure({"spark.sql.autoBroadcastJoinThreshold": "-1"})
+    large = met.map(lambda e: (e.value[0]["id"] + 2**60) * (e.value[1]["id"] + 1))
+
+    assert sorted(large.to_list()) == sorted(
+        (one["id"] + 2**60) * (other["id"] + 1) for one, other in _joined_by_hand()
+    )
+    with pytest.raises(ZeroDivisionError, match=r"'price': 14\.75, 'zero': 0"):
+        met.map(lambda e: e.value[0]["amount"] // (e.value[1]["id"] - 59)).to_list()
