@@ -27,6 +27,7 @@ from dstream.engine.physical.graph import Last
 from dstream.plan import Collect, Table, ToList, nothing_kept, rewrite
 from dstream.plan.operations.pairs import HashJoin
 from dstream.stream.objects import read
+from dstream.windows import tumbling
 
 FACTS = {"one task": ClusterFacts(1, 1, 2**22), "several tasks": ClusterFacts(4, 4, 2**22)}
 MANY = 1_000_000
@@ -495,3 +496,14 @@ def test_the_memory_of_a_task_bounds_what_is_sent_to_each():
 def test_estimates_have_two_digits_and_no_exponent(seconds, words):
     """Users read them in explain()."""
     assert placement._seconds(seconds) == words
+
+
+def test_windows_in_columns_cost_less_than_their_calls(facts):
+    """Each item is a call of the key, of the timestamp and of the collector, where they are not read."""
+    of_event = {"timestamp": lambda n: n, "key": lambda n: n % 7}
+    windows = numbers(500_000).aggregate_by_window(tumbling(1000), counting(), **of_event)
+    in_columns, called_ones = (
+        estimate(windows, facts=dataclasses.replace(facts, columns=each)) for each in ("auto", "off")
+    )
+
+    assert in_columns.seconds_here * 2 < called_ones.seconds_here

@@ -327,6 +327,10 @@ class _Estimate:
         flow.spend(cost.item + (self._costs.text_key if flow.is_text and collector.keyed is not None else 0.0))
         if any(each is not None and (each.unread is not None or each.obstacle) for each in decided):
             flow.spend(self._costs.called)
+        downstream = collector if collector.keyed is None else collector.keyed.downstream
+        if known is not None and downstream.accumulate_all is None:
+            # It takes no batches, as that of windows: a call for each item, in which each function is called.
+            flow.spend(self._costs.called * (1 + len(collector.functions)))
 
     def _meet(
         self, flow: Flow, node: Node, results: float, decided: Sequence[Evaluation | None] = (), *, is_wide: bool = True
