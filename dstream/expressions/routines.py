@@ -57,7 +57,7 @@ def read_routine(statements: Sequence[ast.stmt], body: Body) -> Routine:
     }
     arguments = sorted(stored & body.variables.keys())
     # A container that comes from elsewhere at any place of the function is changed at none: so once more with these.
-    shared, mixed = frozenset(arguments), frozenset(arguments)
+    shared, mixed = frozenset[str](), frozenset[str]()
     while True:
         reading = _Routine(shared, mixed)
         first: list[Statement] = []

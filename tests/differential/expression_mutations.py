@@ -9,11 +9,35 @@ __all__ = ["MUTATIONS"]
 _READING = "dstream.expressions.reader"
 _CALLS = "dstream.expressions.callables"
 _NAMES = "dstream.expressions.resolution"
-_ORDER = "dstream.expressions.tree"
+_ORDER = "dstream.expressions.effects"
 _SOURCE = "dstream.expressions.source"
 _SYNTAX = "dstream.expressions.syntax"
 
+_ROUTINES = "dstream.expressions.routines"
+_FORMS = "dstream.operators.rows.syntax"
+
 MUTATIONS: list[Mutation] = [
+    (_ROUTINES, "        if not self._is_new(value):\n            self.shared.add(name)\n", ""),
+    (_ROUTINES, "        if not self._has_new_members(value):\n            self.mixed.add(name)\n", ""),
+    (_ROUTINES, "            self.mixed |= {name, *self._named(value)}\n", "            pass\n"),
+    (_ROUTINES, "        if name.id not in body.fresh:\n", "        if False:\n"),
+    (_ROUTINES, "        if of.id in self.mixed:\n", "        if False:\n"),
+    (_ROUTINES, "        if reading.shared == shared and reading.mixed == mixed:\n", "        if True:\n"),
+    (_ROUTINES, "            if of.id in self.mixed and not", "            if False and not"),
+    (_ROUTINES, "        if not _is_shown_alone(Local(number), block):\n", "        if False:\n"),
+    (_ROUTINES, "        self.shared.update(names)\n", ""),
+    (_ROUTINES, "        if not all(map(self._is_new, values)):\n            self.mixed.add(name)\n", "        pass\n"),
+    (_ROUTINES, "names = set.intersection(*(set(each.variables) for each in reached))", "names = set.union(*(set(each.variables) for each in reached))"),
+    (_ROUTINES, "        check_known(tried, statement.lineno)\n", ""),
+    (_ROUTINES, "                if name not in body.fresh:\n                    value", "                if False:\n                    value"),
+    (_FORMS, "self.statements(otherwise) if otherwise.parts() else []", "[]"),
+    (_FORMS, "if finally_.parts() or not handlers else []", "if finally_.parts() else []"),
+    (_FORMS, "each.number not in own", "True"),
+    ("dstream.expressions.statements", "    check_known(tried, statement.lineno)\n", ""),
+    (_READING, "        if function.captured & body.shadowed:\n", "        if False:\n"),
+    (_READING, "told(literals[name]) == told(defaults[name])", "True"),
+    (_CALLS, "return isinstance(kind, type) and _fields(kind) is not None", "return isinstance(kind, type)"),
+    (_NAMES, "return value == written if is_pattern else", "return True if is_pattern else"),
     (_CALLS, "        and not hasattr(kind, \"__post_init__\")\n", ""),
     (_CALLS, "        and new is object.__new__\n", ""),
     (_CALLS, "        and (getattr(kind, \"__setattr__\", None) is object.__setattr__ or parameters.frozen)\n", ""),
@@ -25,13 +49,13 @@ MUTATIONS: list[Mutation] = [
     (_CALLS, "        and init is object.__init__\n", ""),
     (_CALLS, "    if type(kind) is not type:\n        return None\n", ""),
     ("dstream.expressions.calls", "name in USING_UP", "True"),
-    ("dstream.expressions.calls", "inside = body.without({name for each in generators for name in _assigned_in(each)})", "inside = body"),
+    ("dstream.expressions.calls", "inside = body.inside({name for each in generators for name in _assigned_in(each)})", "inside = body"),
     ("dstream.expressions.statements", "value=value) if name in body.fresh:\n            return _stored", "value=value):\n            return _stored"),
     ("dstream.expressions.statements", "sign not in (\"and\", \"or\", \"pos\")", "True"),
     ("dstream.expressions.statements", "read_block(_behind(rest, is_whole=isinstance(first, ast.Break)), body)", "read_block(_behind(rest, is_whole=False), body)"),
     ("dstream.expressions.statements", "return _stored(name, total, rest, body.without(names))", "return _stored(name, total, rest, body)"),
     ("dstream.expressions.resolution", "    if any(each.__globals__.get(\"__name__\") != \"enum\" for each in own):\n        return False\n", ""),
-    ("dstream.expressions.tree", "    if isinstance(expression, Comprehension | Function | Tried):\n        return ()\n", ""),
+    ("dstream.expressions.effects", "    if isinstance(expression, Comprehension | Function | Routine | Tried):\n        return ()\n", ""),
     (_CALLS, "and all(map(is_leaf, arguments)):", ":"),
     ("dstream.expressions.callables", "or name not in CHANGING_NOTHING or", "or"),
     ("dstream.expressions.callables", "and fn.__name__ in CHANGING_NOTHING else None", "else None"),
@@ -39,9 +63,9 @@ MUTATIONS: list[Mutation] = [
     (_READING, "    if is_watched():", "    if False:"),
     (_READING, "or fn.__code__.co_flags & _GENERATOR", ""),
     (_READING, "        if is_by_reference(fn) and not is_as_imported(fn):", "        if False:"),
-    (_READING, "    if is_by_reference(fn):\n        raise UnreadableName(f\"has a default", "    if False:\n        raise UnreadableName(f\"has a default"),
+    (_READING, "    if is_by_reference(fn) and not is_literal:", "    if False:"),
     (_READING, "    if fn.__defaults__ or fn.__kwdefaults__:\n        return _read(fn, arguments, namespaces)\n", ""),
-    (_READING, "    if code.co_flags & 0x0C or code.co_kwonlyargcount:", "    if False:"),
+    (_READING, "    if code.co_flags & 0x0C:", "    if False:"),
     (_READING, "    if set(keywords) & set(code.co_varnames[: code.co_posonlyargcount]):", "    if False:"),
     (_READING, "is_used_once and stands_first(local, result) and not asks_for_truth(value)", "is_used_once and not asks_for_truth(value)"),
     (_READING, "is_used_once and stands_first(local, result) and not asks_for_truth(value)", "is_used_once and stands_first(local, result)"),
@@ -51,8 +75,8 @@ MUTATIONS: list[Mutation] = [
     (_READING, "each.__code__ is not code or each.__defaults__ is not defaults", "each.__code__ is not code"),
     (_READING, "value_of_name(fn if of is None else of, name, namespaces) is value", "True"),
     (_READING, "if self.size > _MOST_VALUES or depth > _DEEPEST_VALUE:", "if False:"),
-    (_READING, "len(parts) > _MOST_PARTS or ", ""),
-    (_READING, " or sum(isinstance(each, ast.If) for each in parts) > _MOST_CHOICES", ""),
+    (_READING, "    if len(parts) > _LONGEST:", "    if False:"),
+    (_READING, " and sum(isinstance(each, ast.If) for each in parts) <= _MOST_CHOICES", ""),
     (_READING, "len(constants) < len(given) or set(fn.keywords) & set(keywords)", "set(fn.keywords) & set(keywords)"),
     (_NAMES, "        return value == value\n", "        return True\n"),
     (_NAMES, "        return all(map(is_same_constant_everywhere, value))\n", "        return True\n"),

@@ -7,6 +7,7 @@ import functools
 import importlib
 import linecache
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -192,6 +193,53 @@ def test_read_takes_a_constant_of_a_module_that_workers_import(
     found = read(module.fn)
     assert isinstance(found, Together)
     assert repr(found.members[1]) == repr(Constant(value))
+
+
+_HELD = "import re\nP = re.compile('a+', re.I | re.A)\nD = {'a': (1, -2)}\nL = ['a', 2]\nS = {1, 'b'}\n"
+_LOOKS = "def fn(x, k=3):\n    return P.search(x), D[x], x in L, x in S, k\n"
+
+
+def test_read_takes_patterns_and_containers_of_literals_of_a_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the default of a parameter: each import gives them again."""
+    assert isinstance(read(_imported_text(tmp_path, monkeypatch, _HELD + _LOOKS).fn), Together)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("P", re.compile("a+")),
+        ("P", re.compile("b+", re.I | re.A)),
+        ("D", {"a": (1, -2.0)}),
+        ("D", {"a": (1, -2), "b": 1}),
+        ("L", ["a", True + 1.0]),
+        ("S", {1}),
+        ("re", None),
+    ],
+)
+def test_read_refuses_patterns_and_containers_of_a_module_that_were_replaced(
+    name: str, value: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker finds those of the text."""
+    module = _imported_text(tmp_path, monkeypatch, _HELD + _LOOKS)
+    monkeypatch.setattr(module, name, value)
+    assert _reason(module.fn).endswith("of its module, which every worker imports anew")
+
+
+def test_read_refuses_a_default_that_is_not_the_one_of_the_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker calls the function with that of the text."""
+    module = _imported_text(tmp_path, monkeypatch, _HELD + _LOOKS)
+    module.fn.__defaults__ = (3.0,)
+    assert _reason(module.fn) == "has a default for k, which every worker computes anew"
+
+
+def test_read_refuses_a_pattern_that_other_calls_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may give another one elsewhere."""
+    text = "import os, re\nP = re.compile(os.environ.get('NO', 'a'))\ndef fn(x):\n    return P.search(x)\n"
+    assert _reason(_imported_text(tmp_path, monkeypatch, text).fn).endswith("which every worker imports anew")
 
 
 @pytest.mark.parametrize("other", [5.0, True, 6, "5"])

@@ -26,6 +26,14 @@ class Pair:
     second: int = 7
 
 
+@dataclasses.dataclass
+class Checked:
+    first: str
+
+    def __post_init__(self) -> None:
+        _ALL.append(self.first)
+
+
 def _counts(text: str) -> Any:
     counts: dict[str, int] = {}
     for sign in text:
@@ -125,6 +133,21 @@ def _defined(text: str) -> Any:
     return first, joined(text.split(",")), [joined([word]) for word in text.split(",")]
 
 
+def _finally_alone(text: str) -> Any:
+    found = []
+    try:
+        try:
+            found.append(int(text))
+        finally:
+            found.append(text)
+        try:
+            return _KNOWN[text]
+        finally:
+            pass
+    except (ValueError, KeyError) as error:
+        return found, str(error)
+
+
 def _raised_again(text: str) -> Any:
     try:
         try:
@@ -166,7 +189,7 @@ def _second(text: str) -> str:
 
 _FUNCTIONS: list[Callable[[Any], Any]] = [
     *(_counts, _by_default, _grouped, _tried, _changed_before_it_failed, _in_a_loop, _found, _same_list, _matched),
-    *(_of_the_item, _rebound, _defined, _raised_again, _sorted),
+    *(_finally_alone, _of_the_item, _rebound, _defined, _raised_again, _sorted),
     lambda text: _by_keyword(text, sign="!"),
     lambda text: _second(text) + "1",
     lambda text: Counter(text.split(",")).most_common(1),
@@ -262,6 +285,25 @@ def _keeps_the_exception(text: str) -> Any:
     return first, second
 
 
+def _changes_by_two_names(item: Any) -> Any:
+    found = []
+    other = found
+    other.append(item)
+    found[0].append("x")
+    return found
+
+
+def _in_one_branch(text: str) -> Any:
+    if text:
+        found = {text}
+        found.add("x")
+    return found
+
+
+def _checked(row: Any) -> Any:
+    return Checked(**row)
+
+
 def _without_a_value(text: str) -> Any:
     for part in text.split(","):
         last = part
@@ -302,6 +344,9 @@ def _alone(number: int) -> int:
         (_changes_in_the_next_round, "changes found, which may be a part of an item"),
         (_changes_a_member, "changes what found contains"),
         (_adds_to_a_member, "changes what found contains"),
+        (_changes_by_two_names, "changes what found contains"),
+        (_in_one_branch, "uses found before it has a value"),
+        (_checked, "unpacks arguments with **"),
         (_changes_the_script, "calls _ALL.append"),
         (_keeps_the_exception, "does more with an exception than to show it"),
         (_without_a_value, "uses last before it has a value"),

@@ -94,8 +94,11 @@ def rows_by_python(expression: Expression, leaf_of: Callable[[Expression], Colum
     if not all(map(_is_of_values, inner.walk())):
         check_identities(columns)
     _check_containers(columns)
-    form, constants = form_of(inner)
-    loop = _loop(form, tuple(local.number for local, _ in leaves.values()))
+    try:
+        form, constants = form_of(inner)
+        loop = _loop(form, tuple(local.number for local, _ in leaves.values()))
+    except (SyntaxError, RecursionError, ValueError) as problem:
+        raise NotColumnar(f"syntax that Python does not take: {problem}") from None
     run = functools.partial(_evaluated, loop, constants, _may_grow(expression))
     is_plain = not any(map(_makes_objects, inner.walk()))
     if len(columns) == 1 and is_plain and (found := _of_distinct(run, columns[0])) is not None:

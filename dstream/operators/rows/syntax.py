@@ -347,8 +347,10 @@ class _Writing:
                 target = _target(numbers, is_unpacked=text == "unpacked")
                 return [ast.For(target, self.syntax(of), self.statements(then), self.statements(otherwise))]
             case Statement("try", (tried, otherwise, finally_, *handlers)):
-                parts = [self.statements(one) if one.parts() else [] for one in (otherwise, finally_)]
-                return [ast.Try(self.statements(tried), list(map(self._handler, handlers)), *parts)]
+                rest = self.statements(otherwise) if otherwise.parts() else []
+                # Without a handler, Python wants a `finally` that does nothing, too.
+                last = self.statements(finally_) if finally_.parts() or not handlers else []
+                return [ast.Try(self.statements(tried), list(map(self._handler, handlers)), rest, last)]
             case Statement("match", (of, *cases)):
                 return [ast.Match(self.syntax(of), list(map(self._case, cases)))]
         return [_JUMPS[each.kind]()]
