@@ -142,9 +142,8 @@ _FRESH = frozenset({"len", "int", "float", "str", *(name for name in KNOWN if na
 
 def changed(name: str, sign: ast.operator, value: ast.expr, body: Body) -> Expression:
     """Return the value that `name += value` gives a variable."""
-    return Called(
-        f"operator.{_in_place(sign, value)}", (read_syntax(ast.Name(name, ast.Load()), body), read_syntax(value, body))
-    )
+    before = ast.copy_location(ast.Name(name, ast.Load()), value)
+    return Called(f"operator.{_in_place(sign, value)}", (read_syntax(before, body), read_syntax(value, body)))
 
 
 def _in_place(sign: ast.operator, value: ast.expr) -> str:
