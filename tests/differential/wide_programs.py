@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import chain
 from operator import itemgetter
 from random import Random
 from typing import Any
@@ -24,7 +23,6 @@ import dstream.operators.rows.blocks as column_items
 from dstream.connectors.files import parquet, splits
 from dstream.engine.compiler import ClusterFacts
 from dstream.operators.columns.arrow_rows import ReferredRows
-from dstream.operators.rows.batches import loads_items
 from dstream.plan import ToList, is_ordered, rewrite
 from dstream.stream import Stream
 from tests.differential.column_programs import Checks, _step, judged, watched
@@ -173,10 +171,10 @@ def outcome(made: WideProgram, columns: Any) -> Any:
     """Return what a program gives, or that it fails: where items are wrong for two steps, either may be told."""
     end = rewrite(ToList(made.stream._node))
     try:
-        rows = GraphHere(end, ClusterFacts(3, 2, made.largest_small_side, columns=columns)).run()
+        items = GraphHere(end, ClusterFacts(3, 2, made.largest_small_side, columns=columns)).items()
     except Exception:
         return ("fails",)
-    found = list(map(_told, chain.from_iterable(loads_items(row.payload) for row in rows)))
+    found = list(map(_told, items))
     return "gives", found if made.is_ordered else sorted(found, key=repr)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import chain
+from typing import Any
+
 from dstream.engine.calls import Cancellation, Progress
 from dstream.engine.compiler import ClusterFacts
 from dstream.engine.dead_letters import RecoveryReport
@@ -10,6 +13,7 @@ from dstream.engine.inprocess.tasks import SharedByTasks
 from dstream.engine.physical.vertices import Vertex
 from dstream.engine.runs.rows import ShuffleFiles
 from dstream.engine.tasks.rows import Row
+from dstream.operators.rows.batches import loads_items
 from dstream.operators.rows.caches import Caches
 from dstream.plan.operations.ends import End
 from dstream.plan.walk import topological
@@ -40,3 +44,8 @@ class GraphHere:
         with self._run:
             rows, _ = self._run.last()
             return list(rows)
+
+    def items(self) -> list[Any]:
+        """Run all jobs; return the items of the last one, which are pickled unless they stay in this process."""
+        payloads = (row.payload for row in self.run())
+        return list(chain.from_iterable(each if isinstance(each, list) else loads_items(each) for each in payloads))

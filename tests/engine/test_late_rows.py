@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,8 +59,7 @@ def rows(path: Path) -> Iterator[Stream[Any]]:
 
 
 def _run(stream: Stream[Any], largest: int = -1) -> list[Any]:
-    graph = GraphHere(rewrite(ToList(stream._node)), ClusterFacts(3, 2, largest))
-    return list(chain.from_iterable(loads_items(row.payload) for row in graph.run()))
+    return GraphHere(rewrite(ToList(stream._node)), ClusterFacts(3, 2, largest)).items()
 
 
 def _joined_by_hand() -> list[tuple[dict[str, Any], dict[str, Any]]]:
