@@ -149,6 +149,9 @@ def building_of(form: Form, random: Random) -> tuple[str, Form]:
     kinds = "".join(random.choice("iifb") for _ in range(2))
     first, second = (source_of(form, random, kind).removeprefix("lambda x: ") for kind in kinds)
     ways = "x.a", "x.b"
+    whole = _whole_of(form, random)
+    if whole is not None and random.random() < 0.3:
+        return whole
     changed = _changing_of(form, random, first, kinds[0])
     if changed is not None and random.random() < 0.5:
         return changed
@@ -170,6 +173,19 @@ def building_of(form: Form, random: Random) -> tuple[str, Form]:
 
 def _ways_of_dict(random: Random) -> tuple[str, str]:
     return random.choice(("x['a']", "x.get('a')", "x.get('a', 1)")), random.choice(("x['b']", "x.get('b', None)"))
+
+
+def _whole_of(form: Form, random: Random) -> tuple[str, Form] | None:
+    """Write a function that makes a dict of an object, or an object of a dict; None of other items."""
+    if not isinstance(form, WrittenForm):
+        return None
+    if all(re.fullmatch(r"x\.\w+", each) for each in form.written):
+        written = tuple(f"x[{each.removeprefix('x.')!r}]" for each in form.written)
+        return "lambda x: dataclasses.asdict(x)", WrittenForm(form.parts, form.kinds, written=written)
+    if [re.sub(r"^x(\[|\.get\()'(\w+)'.*", r"\2", each) for each in form.written] == ["a", "b"]:
+        kind = random.choice(("Pair", "Frozen", "Named"))
+        return f"lambda x: {kind}(**x)", WrittenForm(form.parts, form.kinds, written=("x.a", "x.b"))
+    return None
 
 
 def _changing_of(form: Form, random: Random, value: str, kind: str) -> tuple[str, Form] | None:

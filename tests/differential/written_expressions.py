@@ -96,6 +96,10 @@ def _read(node: ast.expr) -> Expression:
             return Changed(_read(of), "dict", tuple(map(_text, keys)), tuple(map(_read, values)))
         case ast.Dict(keys, values):
             return Built(dict, tuple(map(_text, keys)), tuple(map(_read, values)))
+        case ast.Call(ast.Attribute(ast.Name("dataclasses"), "asdict"), [of], []):
+            return Called("dataclasses.asdict", (_read(of),))
+        case ast.Call(ast.Name(name), [], [ast.keyword(None, of)]) if name in BUILT:
+            return Built(BUILT[name], ("**",), (_read(of),))
         case ast.Call(ast.Attribute(ast.Name("dataclasses")), [of], keywords):
             names = tuple(str(each.arg) for each in keywords)
             return Changed(_read(of), "dataclass", names, tuple(_read(each.value) for each in keywords))

@@ -71,6 +71,8 @@ def _changed_before_it_failed(text: str) -> Any:
         total += int(text)
     except ValueError:
         pass
+    else:
+        total *= 100
     finally:
         text = "end"
     return total, text
