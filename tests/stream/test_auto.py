@@ -415,3 +415,21 @@ print({{"pyspark", "pyarrow", "numpy", "pandas"}} & set(sys.modules))
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout
     assert "; functions are called, since columns would take longer to load\n" in printed
     assert printed.endswith("\nset()\n")
+
+
+def test_many_small_plans_load_the_packages_of_columns(tmp_path):
+    """As soon as they have lost as much time as these take to load."""
+    program = """
+import sys
+import dstream as ds
+from dstream import gatherers
+with ds.connect(storage="memory:") as ctx:
+    windows = ctx.stream(range(100_000)).gather(gatherers.window_sliding(5)).map(lambda window: sum(window))
+    for runs in range(200):
+        assert windows.max().get() == 499_985
+        if "numpy" in sys.modules:
+            break
+    print(runs)
+"""
+    runs = int(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout)
+    assert 0 < runs < 100

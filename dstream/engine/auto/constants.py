@@ -145,7 +145,7 @@ COSTS = Costs(
             "Write": StepCost(250 * _NS, 15 * _NS),
             "Top": StepCost(200 * _NS, 20 * _NS),
             "Stateful": StepCost(900 * _NS, 900 * _NS, shuffles=2),
-            "Gather": StepCost(900 * _NS, 900 * _NS, jobs=1),
+            "Gather": StepCost(900 * _NS, 15 * _NS, jobs=1),
             "PartitionBy": StepCost(300 * _NS, 300 * _NS),
             "Spread": StepCost(100 * _NS, 100 * _NS, jobs=1),
             "Join": StepCost(2_500 * _NS, 500 * _NS, jobs=2),

@@ -85,6 +85,7 @@ class AutoEngine:
                 check_captures(end, travel=False)
                 return self._local.submit(end)
             case "inprocess":
+                self._costs.lost += placement.lost
                 return self._movable(end, placement)
         if placement.must:
             return self._of_spark(end, placement.reason.removeprefix("runs on Spark: "))

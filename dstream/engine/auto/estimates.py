@@ -39,7 +39,7 @@ from dstream.plan.operations.sort_limit import DropWhile, Limit, Skip, TakeWhile
 from dstream.plan.operations.streams import Concat, Hint, Node
 from dstream.plan.steps import Op, column_steps
 from dstream.plan.walk import inputs_first
-from dstream.spi import Collector
+from dstream.spi import ByPlace, Collector, Gatherer
 
 __all__ = ["Machine", "MeasuredCosts", "PlanEstimate", "estimated"]
 
@@ -260,6 +260,8 @@ class _Estimate:
                 flow.limit(count)
             case Skip() | TakeWhile() | DropWhile():
                 self._apply_prefix(flow, node)
+            case Gather(gatherer=Gatherer(parallel=ByPlace(window=int()))) if flow.is_columnar:
+                flow.spend(self._cost(node).columnar)
             case CallResults() | UsingBatches() | Gather():
                 flow.leave_columns()
                 flow.spend(self._costs.called)

@@ -63,6 +63,7 @@ class Placement:
         estimate: what the plan is expected to take; None: nothing had to be estimated.
         must: only Spark runs such a plan.
         facts: those of its graph in this process; None: it has none, or not there.
+        lost: how many seconds it takes longer, since packages of columns are not loaded for it.
     """
 
     engine: Literal["local", "inprocess", "spark"]
@@ -70,6 +71,7 @@ class Placement:
     estimate: PlanEstimate | None = None
     must: bool = False
     facts: ClusterFacts | None = None
+    lost: float = 0.0
 
 
 @asking_sizes_once()
@@ -107,20 +109,24 @@ def placed(
     if not estimate.is_measured:
         # A function may take a microsecond or a second: in small pieces it shows soon, and the rest can move.
         facts = replace(facts, most_pieces=_PIECES_OF_A_CORE * known.cores)
-    elif not shows_partitions and _surely_ends_here(estimate, known):
+    elif not shows_partitions and estimate.seconds_here < _WORTH_A_LOOK * _SHORT:
         # What surely ends before Spark could help need not move, and one task shuffles nothing.
-        facts = _facts(end, 1, settings)
-    loading = _loading_seconds(known) if facts.columns == "auto" else 0.0
+        alone = _facts(end, 1, settings)
+        of_one = estimate if _surely_ends_here(estimate, known) else _estimate(plan, alone, known, costs)
+        if _surely_ends_here(of_one, known):
+            facts, estimate = alone, of_one
+    loading, lost = _loading_seconds(known) if facts.columns == "auto" else 0.0, 0.0
     if loading > 0 and estimate.seconds_here < _LONGEST_LOADING:
         # Calls give the same, and need none of the packages of columns.
         called = _estimate(plan, facts, known, costs, in_columns=False)
-        if called.seconds_here < estimate.seconds_here + loading:
+        lost = max(called.seconds_here - estimate.seconds_here, 0.0)
+        if costs.lost + lost < loading:
             facts = replace(facts, columns="off")
     chosen = _sooner(estimate, known, settings.local_limit)
     if chosen.engine != "inprocess" or facts.columns == settings.columns:
         return replace(chosen, facts=facts)
     reason = f"{chosen.reason}; functions are called, since columns would take longer to load"
-    return replace(chosen, reason=reason, facts=facts)
+    return replace(chosen, reason=reason, facts=facts, lost=lost)
 
 
 def _surely_ends_here(estimate: PlanEstimate, machine: Machine) -> bool:
@@ -286,6 +292,8 @@ _LONGEST_LOADING = 0.3
 
 _SHORT = 1.0
 """Seconds up to which a plan may run in one task: a longer one may move, should its estimate be wrong."""
+_WORTH_A_LOOK = 10
+"""Shuffles take most of the time of several tasks in one process: without them a plan may take a tenth."""
 _DOUBT = 1.5
 """An estimate may be too low by so much."""
 _FEW_BYTES = 64 * 1024
