@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
+import re
 import subprocess
 import sys
 import textwrap
@@ -414,7 +415,7 @@ def test_explain_says_that_sinks_call_functions(unstarted, tmp_path):
 
 
 def test_explain_says_that_steps_with_a_state_call_functions():
-    """Those of timestamps, keys, windows and states."""
+    """Those of states and joins; timestamps, and the keys and values of windows, are read as expressions."""
     pipeline = Pipeline()
     events = pipeline.read_from(stream_of([1, 2])).add_timestamps(lambda n: n)
     by_key = events.grouping_key(lambda n: n % 2)
@@ -424,8 +425,7 @@ def test_explain_says_that_steps_with_a_state_call_functions():
     stages = stages_on(4, pipeline.plan().several([None] * 3), None).stages
     said = " ".join(call.note for stage in stages for call in stage.calls)
 
-    assert "fn: Python: add_timestamps() takes items one by one" in said
-    assert "keys, summing(fn): Python: aggregate() takes items one by one" in said
+    assert not re.search(r"\b(fn|key|summing\(fn\)): Python", said)
     assert "key, fn, on_evict: Python: map_stateful() takes items one by one" in said
     assert "left_key, right_key: Python: join_within() takes items one by one" in said
 
