@@ -472,6 +472,7 @@ _STEPS: list[Callable[[Stream[Any]], Stream[Any]]] = [
     lambda stream: stream.limit(150).map(_halved),
     lambda stream: stream.drop_while(_is_small),
     lambda stream: stream.gather(window_sliding(2)).map(_of_two),
+    lambda stream: stream.skip(70).map(_halved),
     lambda stream: stream + numbers(),
     lambda stream: stream.peek(id),
 ]

@@ -19,7 +19,17 @@ from typing import Any
 
 from dstream.base.records import record
 from dstream.engine.compiler.keyed import back_in_place
-from dstream.engine.compiler.walk import ClusterFacts, Compiling, OfOne, Wide, across, called_by, compile_node, line_to
+from dstream.engine.compiler.walk import (
+    ClusterFacts,
+    Compiling,
+    OfOne,
+    Wide,
+    across,
+    called_by,
+    compile_node,
+    in_columns_alone,
+    line_to,
+)
 from dstream.engine.physical import vertices
 from dstream.engine.physical.graph import Ask, Done, Move, PartitionCount, Report, Totalled
 from dstream.engine.physical.vertices import (
@@ -73,8 +83,9 @@ def _(node: Gather, inputs: Sequence[Items], compiling: Compiling) -> Items:
     kind = node.gatherer.parallel
     if isinstance(kind, ItemWise):
         return piped(inputs[0], node, operation(node), decided=decided)
-    gives = gives_windows(kind) if isinstance(kind, ByPlace) else None
-    return across(node, inputs[0], compiling, lambda: _wide(node, decided), decided=decided, gives=gives)
+    if isinstance(kind, ByPlace):
+        return in_columns_alone(node, inputs[0], compiling, lambda: _wide(node, decided), gives_windows(kind), decided)
+    return across(node, inputs[0], compiling, lambda: _wide(node, decided), decided=decided)
 
 
 def _wide(node: Gather, decided: Sequence[Evaluation]) -> Wide:

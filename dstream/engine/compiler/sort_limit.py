@@ -15,7 +15,16 @@ from dataclasses import field, replace
 
 from dstream.base.records import record
 from dstream.engine.compiler.evaluation import key_in_columns
-from dstream.engine.compiler.walk import ClusterFacts, Compiling, Wide, across, called_by, compile_node, line_to
+from dstream.engine.compiler.walk import (
+    ClusterFacts,
+    Compiling,
+    Wide,
+    across,
+    called_by,
+    compile_node,
+    in_columns_alone,
+    line_to,
+)
 from dstream.engine.physical import vertices
 from dstream.engine.physical.graph import Ask, Done, Move, Outcome, Report
 from dstream.engine.physical.vertices import (
@@ -87,7 +96,7 @@ class Share:
 @compile_node.register
 def _(node: Skip, inputs: Sequence[Items], compiling: Compiling) -> Items:
     wide = functools.partial(IncrementalScan, node, Behind(node.count), WriteItems())
-    return across(node, inputs[0], compiling, wide, gives=OutputFormat())
+    return in_columns_alone(node, inputs[0], compiling, wide, OutputFormat())
 
 
 @compile_node.register(TakeWhile)

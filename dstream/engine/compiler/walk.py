@@ -28,7 +28,7 @@ from dstream.errors import UnsupportedError
 from dstream.expressions.resolution import Namespaces
 from dstream.failures import is_our_name
 from dstream.operators.rows.guards import Action
-from dstream.operators.rows.operations import Operation, operation
+from dstream.operators.rows.operations import Operation, Task, operation
 from dstream.plan.operations.elementwise import CallResults, Chain
 from dstream.plan.operations.ends import End, Several
 from dstream.plan.operations.sort_limit import Limit, TakeWhile
@@ -49,6 +49,7 @@ __all__ = [
     "compile_end",
     "compile_node",
     "compiled",
+    "in_columns_alone",
     "is_ours",
     "line_to",
 ]
@@ -275,6 +276,28 @@ def across(
 
 
 _HERE = "here, where all items stand"
+
+
+def in_columns_alone(
+    node: Node,
+    items: Items,
+    compiling: Compiling,
+    wide: Callable[[], Wide],
+    gives: OutputFormat,
+    decided: Sequence[Evaluation] = (),
+) -> Items:
+    """Do the same for an operation that keeps columns only where it is known before the run that one task has all.
+
+    Otherwise `explain()` would say what several partitions do, and one of them would do something else.
+    """
+    if is_one_task(items):
+        return piped(items, node, operation(node), _HERE, decided, gives)
+    return across(node, items, compiling, wide, functools.partial(_of_items, operation(node)), decided)
+
+
+def _of_items(operation: Operation, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    # The iterator of columns gives their items.
+    return operation(iter(items), task)
 
 
 def _endless_in_one_task(node: Node, items: Items) -> Items:
