@@ -5,7 +5,9 @@ from __future__ import annotations
 import copyreg
 import dataclasses
 import enum
+import functools
 import threading
+import time
 from collections import OrderedDict, deque
 from decimal import Decimal
 from random import Random
@@ -15,8 +17,8 @@ import pytest
 
 import dstream as ds
 from collectors import to_list
-from dstream.base.copies import are_immutable, copied
 from dstream.errors import SerializationError
+from dstream.operators.rows.batches import copies as copied
 
 
 class Color(enum.Enum):
@@ -47,6 +49,58 @@ class Plain:
 @dataclasses.dataclass(slots=True)
 class Slots:
     value: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Cached:
+    value: Any
+
+    @functools.cached_property
+    def words(self) -> list[Any]:
+        return [self.value]
+
+
+class Extended(Frozen):
+    """Has an attribute beside the fields of its base."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value)
+        self.words = []  # type: ignore[misc]
+
+
+@dataclasses.dataclass(frozen=True)
+class Noting:
+    value: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "words", [])
+
+
+@dataclasses.dataclass(frozen=True)
+class Counted:
+    value: Any
+
+    def count(self) -> int:
+        object.__setattr__(self, "value", self.value + 1)
+        return self.value
+
+
+class Equal(type):
+    """Makes classes that are all equal."""
+
+    def __eq__(cls, other: object) -> bool:
+        return isinstance(other, Equal)
+
+    def __hash__(cls) -> int:
+        return 1
+
+
+class Left(metaclass=Equal):
+    """One of two equal classes."""
+
+
+class Right(metaclass=Equal):
+    """The other one."""
 
 
 class Changed(Plain):
@@ -80,12 +134,11 @@ copyreg.pickle(Registered, lambda item: (Plain, ("registered",)))
 
 @pytest.mark.parametrize(
     "item",
-    [1, "a", None, Decimal(1), Color.RED, (1, ("a", b"")), Point(1, (2,)), Frozen(1, Point(1, 2)), frozenset({1, "a"}),
-     FrozenSlots("a"), Frozen(Frozen(Color.RED))],
+    [1, "a", None, Decimal(1), Color.RED, (1, ("a", b"")), Point(1, (2,)), (Frozen(1, Point(1, 2)), 2),
+     frozenset({1, "a"}), FrozenSlots("a"), (Frozen(Frozen(Color.RED)),)],
 )  # fmt: skip
 def test_items_that_nobody_can_change_are_not_copied(item):
     """Numbers, strings, and frozen values of such."""
-    assert are_immutable([item, item])
     assert copied([item])[0] is item
 
 
@@ -126,6 +179,41 @@ def test_attributes_beside_the_fields_are_copied():
     item.more = "more"  # type: ignore[attr-defined]
 
     assert vars(copied([item])[0]) == {"value": 1, "more": "more"}
+
+
+@pytest.mark.parametrize("wrap", [lambda item: item, lambda item: (item,), lambda item: [item]])
+@pytest.mark.parametrize("item", [Cached("a"), Extended("a"), Noting("a"), Counted(1)])
+def test_a_frozen_object_that_can_be_changed_nevertheless_is_copied(item, wrap):
+    """By a cached property, a subclass, what it holds beside its fields, or a method that gets around that."""
+    (copy,) = copied([wrap(item)])
+
+    assert (copy if wrap(item) is item else copy[0]) is not item
+
+
+def test_equal_classes_are_told_apart():
+    """By their identity."""
+    assert list(map(id, map(type, copied([Left(), Right()])))) == [id(Left), id(Right)]
+
+
+def test_a_reducer_that_is_registered_later_is_used(monkeypatch):
+    """Though objects of the class were copied before."""
+    assert copied([Plain(1)])[0].value == 1
+    monkeypatch.setitem(copyreg.dispatch_table, Plain, lambda item: (Slots, (item.value,)))
+
+    assert type(copied([Plain(1)])[0]) is Slots
+
+
+def test_a_part_of_many_items_is_looked_at_once():
+    """Not for each of them."""
+    words = frozenset(map(str, range(20_000)))
+    deep: Any = (1,)
+    for _ in range(6):
+        deep = (deep,) * 40
+    begun = time.process_time()
+
+    assert copied([{"n": n, "words": words} for n in range(20_000)])[1]["words"] is words
+    assert copied([deep])[0] is deep
+    assert time.process_time() - begun < 5
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -196,6 +284,17 @@ def test_no_function_changes_an_item_of_the_caller(context):
 
     assert context.stream(items).map(changed).to_list() == list(range(1, 6_001))
     assert items[0].value == 0
+
+
+def test_items_are_those_at_the_beginning_of_a_run(context):
+    """Also where the caller changes them while it looks at results."""
+    rows = [{"n": n, "seen": False} for n in range(100_000)]
+    found = 0
+    for row in context.stream(rows).filter(lambda row: not row["seen"]):
+        rows[99_999 - row["n"]]["seen"] = True
+        found += 1
+
+    assert found == 100_000
 
 
 def test_results_are_none_of_the_callers_objects(context):

@@ -12,12 +12,13 @@ from itertools import count, islice
 from typing import Any
 
 from dstream.base.by_value import SharedInProcess
+from dstream.base.copies import Copier, copier_of
 from dstream.base.pickling import dumps
 from dstream.engine.physical.vertices import SourceSplits, Splits, operations_of
 from dstream.engine.tasks.stage import Piece
 from dstream.errors import SerializationError
 from dstream.failures import naming
-from dstream.operators.rows.batches import Batch, Batcher, copies, dumps_items
+from dstream.operators.rows.batches import Batch, Batcher, dumps_items
 from dstream.operators.rows.operations import Operation
 from dstream.plan.captures import look
 from dstream.plan.steps import Step
@@ -70,29 +71,28 @@ def _parts(split: Any) -> Iterator[Any]:
 
 _LARGEST_SPLIT = 2**20
 _ROWS_HELD = 32_768
+_COPIED = 4_096
 
 
 class HeldSplit(SharedInProcess):
-    """Some items of the caller's, which are not pickled as long as they are read in this process.
+    """Some items of the caller's, as they were when the run began, which are not pickled in this process.
 
     Args:
-        split: has the list `items`.
+        split: has a list of copies of the items.
+        copier: gives each reader copies of its own.
         step: how the source names itself.
     """
 
-    __slots__ = ("_split", "_step")
+    __slots__ = ("_copier", "_split", "_step")
 
-    def __init__(self, split: Any, step: Step) -> None:
+    def __init__(self, split: Any, copier: Copier, step: Step) -> None:
         self._split = split
+        self._copier = copier
         self._step = step
 
     def read(self) -> Iterator[Any]:
-        """Give copies of the items, but for those that nobody can change.
-
-        Raises:
-            SerializationError: one of them cannot be copied; the message names it.
-        """
-        return iter(copies(self._split.items))
+        """Give copies of the items, but for those that nobody can change."""
+        return iter(self._copier(self._split.items))
 
     def packed(self) -> bytes:
         """Pickle them for another process."""
@@ -222,13 +222,24 @@ def _whole(split: Split[Any], step: Step) -> Piece:
 
 def _held(split: Split[Any], step: Step) -> Piece:
     """Cut a split that holds its items itself, so that a task copies some of them at a time."""
-    whole: Any = split
     items = getattr(split, "items", None)
     if type(items) is not list:
         return _in_batches(split, step)
-    parts = (items[start : start + _ROWS_HELD] for start in range(0, max(len(items), 1), _ROWS_HELD))
-    held = [Piece(HeldSplit(replace(whole, items=part), step), (), (), step) for part in parts]
-    return held[0] if len(held) == 1 else Piece(None, tuple(held), (), step)
+    starts = range(0, max(len(items), 1), _ROWS_HELD)
+    parts = [part for start in starts for part in _parts_held(split, items[start : start + _ROWS_HELD], step)]
+    return parts[0] if len(parts) == 1 else Piece(None, tuple(parts), (), step)
+
+
+def _parts_held(split: Any, items: list[Any], step: Step) -> Iterator[Piece]:
+    copier = copier_of(items)
+    if copier is None:
+        yield _in_batches(replace(split, items=items), step)
+        return
+    # A column may have all rows, but only some copies are in memory at once.
+    most = _ROWS_HELD if copier is list else _COPIED
+    for start in range(0, max(len(items), 1), most):
+        part = replace(split, items=copier(items[start : start + most]))
+        yield Piece(HeldSplit(part, copier, step), (), (), step)
 
 
 def _in_batches(split: Split[Any], step: Step) -> Piece:

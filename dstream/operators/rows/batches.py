@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
-from dstream.base.copies import copied
+from dstream.base.copies import copier_of
 from dstream.base.memory import BatchIterator
 from dstream.base.pickling import dumps
 from dstream.base.records import record
@@ -65,10 +65,11 @@ def copies(items: list[Any]) -> list[Any]:
     Raises:
         SerializationError: one of them cannot be copied; the message names it.
     """
-    try:
-        return copied(items)
-    except Exception:
-        return loads_items(dumps_items(items))  # type: ignore[no-any-return]  # It names the item to blame.
+    copier = copier_of(items)
+    if copier is not None:
+        return copier(items)
+    found: list[Any] = loads_items(dumps_items(items))
+    return found
 
 
 def dumps_columns(columns: Sequence[list[Any]]) -> bytes:
