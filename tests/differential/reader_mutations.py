@@ -11,8 +11,8 @@ _FILES = "dstream.connectors.files"
 MUTATIONS: list[Mutation] = [(module if "." in module else f"{_FILES}.{module}", old, new) for module, old, new in [
     ("csv_columns", 'if _has_only(texts, b"-0123456789") else None\n\n\ndef _floats', "\n\n\ndef _floats"),
     ("csv_columns", "return found if call_function(\"all\"", "return found if True or call_function(\"all\""),
-    ("csv_columns", "if places.null_count == texts.null_count else None", ""),
-    ("csv_columns", "pa.scalar(3, pa.int32())", "pa.scalar(4, pa.int32())"),
+    ("csv_columns", "    if places.null_count != texts.null_count:\n", "    if False:\n"),
+    ("csv_columns", "scalar_of(3, pa.int64())", "scalar_of(4, pa.int64())"),
     ("csv_columns", "return None if least is not None and least < _FIRST_DAY else texts", "return texts"),
     ("csv_columns", 'return texts if call_function("all", [found]).as_py() is not False else None', "return texts"),
     ("dstream.schema.arrow_decoders", '"as texts of dates": _dates', '"as texts of dates": _as_it_is'),

@@ -11,6 +11,7 @@ from tests.differential import (
     counting_mutations,
     endless_mutations,
     expression_mutations,
+    reader_mutations,
     text_mutations,
 )
 from tests.differential.mutating import Outcome, outcome_of, path_of
@@ -52,6 +53,7 @@ def test_mutation_of_a_module_that_no_test_imports_is_not_run(tmp_path: Path) ->
         *counting_mutations.MUTATIONS,
         *endless_mutations.MUTATIONS,
         *expression_mutations.MUTATIONS,
+        *reader_mutations.MUTATIONS,
         *text_mutations.MUTATIONS,
     ],
 )

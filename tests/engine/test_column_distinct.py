@@ -21,7 +21,7 @@ from dstream.engine.tasks.distinct import (
 from dstream.engine.tasks.readers import read_batches
 from dstream.engine.tasks.runtime import StageTask
 from dstream.keys import canonical, stable_hash
-from dstream.operators.columns.distinct import in_places, with_firsts
+from dstream.operators.columns.distinct import in_places, own_firsts, with_firsts
 from dstream.operators.columns.values import Ints, column_of, items_of, stacked
 from dstream.operators.rows.batches import loads
 from dstream.operators.rows.blocks import ColumnItems
@@ -125,6 +125,16 @@ def test_stacked_ints_know_the_ends_of_all() -> None:
 
     assert isinstance(found, Ints)
     assert (found.least, found.greatest) == (-3, 5)
+
+
+def test_first_texts_know_whether_all_are_ascii() -> None:
+    """Not those of the first column alone: methods of texts that follow work on bytes if they are."""
+    for before, others in ((None, [["a"], ["\u00e9"]]), (column_of(["a"]), [["\u00e9"]])):
+        found = with_firsts(before, [column_of(each) for each in others])
+
+        assert found is not None
+        assert [column.is_ascii for column in found] == [False, False]
+    assert own_firsts([column_of(["a"])], [column_of(["\u00e9"])]).is_ascii is False
 
 
 def test_lines_of_files_are_columns(step, task):

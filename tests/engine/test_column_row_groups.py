@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
+from itertools import permutations
 from random import Random
 from typing import Any
 
@@ -84,6 +85,20 @@ def test_keys_of_any_columns_make_groups(monkeypatch: pytest.MonkeyPatch, key, d
     tables = _tables(collector, items[:50], items[50:])
     assert all(isinstance(each, RowGroups) for each in tables)
     assert len(tables) == (2 if weight == 1 else 1)
+
+
+@pytest.mark.parametrize("downstream", [counting(), summing(lambda x: 1)])
+@pytest.mark.parametrize("parts", list(permutations(([3, 1], ["b", "a"], [0.5, 1.0], iter))))
+def test_keys_of_several_types_come_in_the_order_of_their_blocks(parts: tuple[Any, ...], downstream: Any) -> None:
+    """What is held of a block before is given before the groups of another kind, and before items one by one."""
+    collector: Any = grouping_by(lambda x: x, downstream)
+    read = collector_read(collector, is_verified=False)[0]
+    beside = [b"c", "b", 3]
+    blocks = ColumnItems(iter([iter(beside) if each is iter else column_of(each) for each in parts]))
+
+    found = _shown(read.finisher(collected(read, blocks)))
+
+    assert found == _shown(collector.collect([x for each in parts for x in (beside if each is iter else each)]))
 
 
 @pytest.mark.parametrize("weight", [1, 2**18])

@@ -8,7 +8,10 @@ import pytest
 
 import tests.differential.column_operators as programs
 from dstream.operators.columns.built_rows import BuiltRows, PackedRows, RowsWithParts, packed_rows
+from dstream.operators.columns.entries import RowValues, SharedRows
 from dstream.operators.columns.values import Column, ConstantColumn, Ints, Objects
+from dstream.operators.joins.columns import JoinBatch, sent_to_targets
+from dstream.operators.rows.batches import loads, loads_items
 from dstream.plan.steps import KeyInColumns
 from tests.differential.column_operators import Program, outcomes
 from tests.differential.random_functions import function_of
@@ -101,3 +104,16 @@ def test_records_travel_as_columns_where_these_are_all_that_they_have() -> None:
     assert packed_rows(BuiltRows(dict, {"a": Objects([None, 1])}, 2)) is None
     assert packed_rows(BuiltRows(dict, {"a": ConstantColumn(1, 2)}, 2)) is None
     assert packed_rows(_Part()) is None
+
+
+def test_records_are_sent_as_columns_unless_rows_share_an_item() -> None:
+    """Rows of an earlier join arrive as the one item that they have."""
+    own = BuiltRows(dict, {"a": Ints(np.array([1, 2]), 1, 2)}, 2)
+    shared = SharedRows(RowValues([own]), np.array([0, 0]))
+
+    for rows, kind, are_one in ((own, PackedRows, False), (shared, Objects, True)):
+        ((_, _, data),) = sent_to_targets((np.array([7, 7]), rows), 1)
+        batch: JoinBatch = loads(data)
+        one, other = batch.values()
+        assert type(loads_items(batch.data)) is kind
+        assert (one is other) is are_one
