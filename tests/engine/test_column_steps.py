@@ -285,7 +285,7 @@ def test_verify_finds_a_collector_that_takes_something_else() -> None:
     wrong = replace(known, in_columns=replace(known.in_columns, expression=other.expression))
 
     with pytest.raises(EngineError, match=r"summing\(\.\.\.\): columns give 14 where Python gives 10 for a block of 4"):
-        collected(wrong, _items(range(8), _op("map", lambda x: x)))
+        collected(wrong, _items(range(8), _op("map", lambda x: x + 0)))
 
 
 def test_a_collector_with_other_functions_takes_no_columns() -> None:

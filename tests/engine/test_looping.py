@@ -26,7 +26,12 @@ from sources import Items
 
 RUNNER = SimpleNamespace(
     backend=SimpleNamespace(
-        cores=2, setting=lambda name: "10m", broadcast_limit=2**20, column_mode="auto", caches=Caches()
+        cores=2,
+        setting=lambda name: "10m",
+        broadcast_limit=2**20,
+        column_mode="auto",
+        caches=Caches(),
+        worker_memory=2**29,
     ),
     options=RunOptions(),
     counting=lambda: None,
