@@ -48,7 +48,8 @@ def test_a_job_that_suspends_on_a_failure_says_why(ctx, lines):
     job.wait_for(JobStatus.SUSPENDED, timeout=20)
 
     failure = "it failed: ZeroDivisionError: integer division or modulo by zero"
-    assert lines()[-1] == f"the job 'sales' is SUSPENDED: {failure}"
+    # Whoever waits for the status may see it before the line is written.
+    eventually(lambda: lines()[-1] == f"the job 'sales' is SUSPENDED: {failure}")
 
 
 @pytest.mark.parametrize(
