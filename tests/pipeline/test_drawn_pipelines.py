@@ -80,7 +80,8 @@ def test_every_stage_of_a_run_is_read_or_writes_into_a_sink(build, cores):
 
     for number, stage in enumerate(stages.stages):
         titles = [stages.jobs[job].title for job in stage.jobs]
-        assert number in read or any("write_to" in title for title in titles)
+        # A side that may be small comes to this process, which sends it whole: where it does, nobody reads its parts.
+        assert number in read or any("write_to" in title or "comes to this process" in title for title in titles)
         assert stage.inputs or any("read_from" in call.label for call in stage.calls)
         assert all(0 <= each.source < number for each in stage.inputs)
 
