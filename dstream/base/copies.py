@@ -26,7 +26,7 @@ _MOST_PARTS = 100_000
 """Containers inside of items beyond which a pickle, which copies each of them once, is the simpler way."""
 _HEAP_TYPE = 1 << 9
 _GET_STATE, _SET_STATE = (getattr(dataclasses, f"_dataclass_{name}state", None) for name in ("get", "set"))
-"""Those of frozen dataclasses with slots, which do as usual."""
+"""The methods of frozen dataclasses with slots, which do as usual."""
 
 Copier = Callable[[list[Any]], list[Any]]
 Parts = Callable[[], Iterable[Any]]

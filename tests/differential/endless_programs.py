@@ -30,7 +30,7 @@ KINDS = (
 )
 """What is done behind timestamps, besides steps that take one item at a time."""
 OF_COLUMNS = ("count", "all", "floats", "filtered", "nested")
-"""What becomes of the items of a window that columns can do."""
+"""Columnar form of the aggregate of a window."""
 _SIMPLE = ("map", "filter", "flat_map", "other_key", "rebalance")
 _NEED_ORDER = frozenset({"distinct", "map_stateful", "filter_stateful", "flat_map_stateful", "rolling"})
 _INPUTS = {"co_frames": (2, 3), "co_sessions": (2, 3), "join_within": (2,), "merge": (2, 3)}

@@ -90,7 +90,7 @@ def test_keys_of_any_columns_make_groups(monkeypatch: pytest.MonkeyPatch, key, d
 @pytest.mark.parametrize("downstream", [counting(), summing(lambda x: 1)])
 @pytest.mark.parametrize("parts", list(permutations(([3, 1], ["b", "a"], [0.5, 1.0], iter))))
 def test_keys_of_several_types_come_in_the_order_of_their_blocks(parts: tuple[Any, ...], downstream: Any) -> None:
-    """What is held of a block before is given before the groups of another kind, and before items one by one."""
+    """Items held of a block are given before the groups of another kind, and before items one by one."""
     collector: Any = grouping_by(lambda x: x, downstream)
     read = collector_read(collector, is_verified=False)[0]
     beside = [b"c", "b", 3]

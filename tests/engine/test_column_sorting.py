@@ -204,7 +204,7 @@ def sorted_alone(blocks, step):
 
 
 def test_the_only_task_sorts_columns_as_columns(step):
-    """Those of all blocks together, in parts that fit into the cache of a core."""
+    """All blocks together, in parts that fit into the cache of a core."""
     found = list(sorted_alone([column_of([3, 1] * 30_000), column_of([2, 0])], step).blocks())
 
     assert [type(each) for each in found] == [Ints, Ints]

@@ -373,7 +373,7 @@ _READ = ("map", "filter", "flat_map")
 
 
 Shape: TypeAlias = "bool | tuple[Shape, ...] | None"
-"""What items are made of: a row of the left side (True) or of the right one, a tuple or an entry, or something else."""
+"""Source of items: a row of the left side (True) or of the right one, a tuple or an entry, or something else."""
 
 
 class PartsUsed:

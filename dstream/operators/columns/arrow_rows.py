@@ -139,7 +139,7 @@ class ReferredRows:
 
     @property
     def layout(self) -> tuple[Any, ...]:
-        """What rows have in common that can be put together."""
+        """Properties that rows share which can be put together."""
         return tuple(self.members), self.names, self.access
 
     def unpacked(self, reopened: Reopened) -> LateRows:
