@@ -295,7 +295,7 @@ _CHANGED = {
 
 @pytest.mark.parametrize("case", _CHANGED)
 def test_rows_of_a_file_that_was_changed_are_refused(path: Path, case: str) -> None:
-    """What is read again is compared with what has travelled, which is there in any case."""
+    """Rows that are read again are compared with the columns that have travelled."""
     block = _blocks(path)[0]
     object.__setattr__(block.rows.again.group.file, "size", 0)  # type: ignore[union-attr]  # It did not shrink.
     late = _travelled(block, "amount", "zero").unpacked(Reopened())

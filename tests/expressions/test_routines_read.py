@@ -359,7 +359,7 @@ def _alone(number: int) -> int:
     ],
 )
 def test_other_statements_are_not_read(fn: Callable[[Any], Any], reason: str) -> None:
-    """Those that change an item or a captured container, or that show what a copy of them would not."""
+    """Functions that change an item or a captured container, or that show what a copy of them would not."""
     found = read(fn)
 
     assert isinstance(found, Unreadable)

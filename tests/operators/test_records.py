@@ -112,7 +112,7 @@ def test_records_are_compared_within_their_class_alone():
 
 
 def test_methods_of_its_own_stay():
-    """Those of the class come first; without `eq` it is compared by identity."""
+    """Methods of the class come first; without `eq` it is compared by identity."""
     assert (Own(1), hash(Own(1)), repr(Own(1))) == (Own(2), 7, "own")
     assert Identity(1) != Identity(1)
     assert repr(Identity(1)) == "Identity(value=1)"

@@ -90,7 +90,7 @@ def test_blocks_are_not_looked_at_item_by_item(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize(("old", "late"), [(-10, 1), (-1, 1), (0, 3), (10, 5)])
 def test_late_items_of_a_block_are_apart(old: int, late: int) -> None:
-    """Those of frames that have closed, which travel on with their keys."""
+    """Items of frames that have closed travel on with their keys."""
     operator = windows(tumbling(10), counting(), late=True)
     blocks = [block(*EVENTS), block((50, "z", 1))]
 

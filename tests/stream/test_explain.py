@@ -414,7 +414,7 @@ def test_explain_says_that_sinks_call_functions(unstarted, tmp_path):
 
 
 def test_explain_says_that_steps_with_a_state_call_functions():
-    """Those of states and joins; timestamps, and the keys and values of windows, are read as expressions."""
+    """States and joins do; timestamps, and the keys and values of windows, are read as expressions."""
     pipeline = Pipeline()
     events = pipeline.read_from(stream_of([1, 2])).add_timestamps(lambda n: n)
     by_key = events.grouping_key(lambda n: n % 2)
