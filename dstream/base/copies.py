@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import copyreg
 import dataclasses
 import enum
 import functools
-from collections.abc import Callable, Iterable
+import gc
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from itertools import chain, islice
-from types import FunctionType
+from itertools import chain, islice, repeat
+from operator import attrgetter
+from types import FunctionType, MemberDescriptorType
 from typing import Any
 from uuid import UUID
 
-__all__ = ["Copier", "copier_of"]
+__all__ = ["Copier", "copier_of", "without_garbage_collection"]
 
 
 _IMMUTABLE = frozenset(
@@ -40,27 +43,76 @@ def copier_of(items: list[Any]) -> Copier | None:
     of them. What is there twice is one object in both.
     """
     kinds: set[Any] = set(map(type, items))
-    if _are_immutable(lambda: items):
+    if kinds <= _IMMUTABLE:
         return list
-    if len(kinds) != 1 or len(set(map(id, items))) != len(items):
-        return None
-    (kind,) = kinds
-    if kind is dict:
-        copy: Callable[[Any], Any] = dict.copy
-        parts: Parts = lambda: chain(chain.from_iterable(items), chain.from_iterable(map(dict.values, items)))  # noqa: E731
-    elif kind is list or kind is set:
-        copy, parts = kind.copy, lambda: chain.from_iterable(items)
-    elif _has_attributes(kind) and _is_plain(kind):
-        copy, parts = _copied_object, lambda: (value for item in items for value in vars(item).values())
-    else:
-        return None
-    return (lambda some: list(map(copy, some))) if _are_immutable(parts) else None
+    kind = next(iter(kinds))
+    meta: Any = type(kind)
+    # Of equal classes a set has one.
+    if len(kinds) != 1 or meta.__eq__ is not object.__eq__:
+        return list if _are_immutable(lambda: items) else None
+    if kind not in _CHANGEABLE and _are_frozen(kind, items, _MOST_LEVELS):
+        return list
+    return _copier_of_kind(kind, items) if len(set(map(id, items))) == len(items) else None
 
 
-def _copied_object(item: Any) -> Any:
-    found = object.__new__(type(item))
-    vars(found).update(vars(item))
+_CHANGEABLE = (dict, list, set)
+
+
+def _copier_of_kind(kind: Any, items: list[Any]) -> Copier | None:
+    """Return what copies different items of one type, if it is enough to copy the items and not their parts."""
+    if kind in _CHANGEABLE:
+        members: tuple[Parts, ...] = (lambda: chain.from_iterable(items),)
+        if kind is dict:
+            members += (lambda: chain.from_iterable(map(dict.values, items)),)
+        return functools.partial(_copied, kind.copy) if all(map(_are_immutable, members)) else None
+    if not _is_heap_type(kind) or not _is_plain(kind):
+        return None
+    if kind.__dictoffset__:
+        attributes: Parts = lambda: chain.from_iterable(map(dict.values, map(_VARS, items)))  # noqa: E731
+        return functools.partial(_copied_objects, kind) if _are_immutable(attributes) else None
+    names = _slots_of(kind)
+    if not names or not all(all(map(hasattr, items, repeat(name))) for name in names):
+        return None
+    return functools.partial(_copied_slots, kind, names) if _are_fields_immutable(names, items, _MOST_LEVELS) else None
+
+
+def _copied(copy: Callable[[Any], Any], items: list[Any]) -> list[Any]:
+    with without_garbage_collection():
+        return list(map(copy, items))
+
+
+_VARS: Callable[[Any], dict[str, Any]] = attrgetter("__dict__")
+
+
+def _copied_objects(kind: Any, items: list[Any]) -> list[Any]:
+    with without_garbage_collection():
+        found = list(map(object.__new__, repeat(kind, len(items))))
+        # Not by assignment, which a class may have a method for.
+        any(map(object.__setattr__, found, repeat("__dict__"), map(dict.copy, map(_VARS, items))))
     return found
+
+
+def _copied_slots(kind: Any, names: Sequence[str], items: list[Any]) -> list[Any]:
+    with without_garbage_collection():
+        found = list(map(object.__new__, repeat(kind, len(items))))
+        for name in names:
+            any(map(object.__setattr__, found, repeat(name), map(attrgetter(name), items)))
+    return found
+
+
+@contextlib.contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Pause the collector of cyclic garbage, while many objects are made that all stay.
+
+    It would look at all that is there again and again: a million entries take a third of the time (CPython 3.11).
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _are_immutable(parts: Parts, levels: int = _MOST_LEVELS) -> bool:
@@ -84,8 +136,15 @@ def _are_frozen(kind: Any, values: list[Any], levels: int) -> bool:
         return _are_immutable(lambda: chain.from_iterable(values), levels)
     if not _is_frozen(kind):
         return False
-    names = [each.name for each in dataclasses.fields(kind)]
-    return _are_immutable(lambda: (getattr(value, name) for value in values for name in names), levels)
+    return _are_fields_immutable([each.name for each in dataclasses.fields(kind)], values, levels)
+
+
+def _are_fields_immutable(names: Sequence[str], values: list[Any], levels: int) -> bool:
+    """Say the same of the attributes of these names."""
+    # One attribute of all objects after another, in C: most have numbers and strings alone.
+    get = [attrgetter(name) for name in names]
+    others = [each for each in get if not set(map(type, map(each, values))) <= _IMMUTABLE]
+    return not others or _are_immutable(lambda: chain.from_iterable(map(each, values) for each in others), levels)
 
 
 def _is_named_tuple(kind: Any) -> bool:
@@ -119,8 +178,15 @@ def _may_set(value: Any) -> bool:
     return not is_made and not {"__setattr__", "__dict__", "vars", "setattr"}.isdisjoint(inner.__code__.co_names)
 
 
-def _has_attributes(kind: Any) -> bool:
-    return bool(kind.__dictoffset__) and bool(kind.__flags__ & _HEAP_TYPE) and not issubclass(kind, enum.Enum)
+def _is_heap_type(kind: Any) -> bool:
+    return bool(kind.__flags__ & _HEAP_TYPE) and not issubclass(kind, enum.Enum)
+
+
+def _slots_of(kind: Any) -> tuple[str, ...]:
+    """Return the attributes of a class without `__dict__`, as Python made them; none if it has other members."""
+    names = tuple(copyreg._slotnames(kind))  # type: ignore[attr-defined]  # What `copy` and `pickle` take.
+    members = [getattr(kind, name, None) for name in names]
+    return names if all(type(each) is MemberDescriptorType for each in members) else ()
 
 
 def _is_plain(kind: Any) -> bool:

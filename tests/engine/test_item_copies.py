@@ -6,6 +6,7 @@ import copyreg
 import dataclasses
 import enum
 import functools
+import gc
 import threading
 import time
 from collections import OrderedDict, deque
@@ -188,6 +189,58 @@ def test_a_frozen_object_that_can_be_changed_nevertheless_is_copied(item, wrap):
     (copy,) = copied([wrap(item)])
 
     assert (copy if wrap(item) is item else copy[0]) is not item
+
+
+@dataclasses.dataclass(slots=True)
+class SlotsOfBase:
+    first: Any
+
+
+@dataclasses.dataclass(slots=True)
+class MoreSlots(SlotsOfBase):
+    second: Any = 0
+
+
+def test_slots_of_all_classes_are_copied():
+    """Those that have no value as well."""
+    whole, part = MoreSlots(1, "a"), MoreSlots(2)
+    del part.second
+
+    assert [(type(each), each.first, each.second) for each in copied([whole, MoreSlots(3)])] == [
+        (MoreSlots, 1, "a"),
+        (MoreSlots, 3, 0),
+    ]
+    assert not hasattr(copied([whole, part])[1], "second")
+
+
+def test_the_setting_of_garbage_collection_remains():
+    """Though it is paused meanwhile."""
+    before = gc.isenabled()
+    copied([{"a": 1}, {"a": 2}])
+
+    assert gc.isenabled() == before
+
+
+@dataclasses.dataclass
+class Guarded:
+    """Refuses all assignments, with a method that the decorator has not made."""
+
+    value: Any
+
+    def __init__(self, value: Any) -> None:
+        vars(self)["value"] = value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise TypeError(name)
+
+
+def test_no_method_of_a_class_is_called_to_copy_its_objects():
+    """Such as one that refuses assignments."""
+    item = Guarded(1)
+    (copy,) = copied([item])
+
+    assert copy is not item
+    assert vars(copy) == {"value": 1}
 
 
 def test_equal_classes_are_told_apart():
