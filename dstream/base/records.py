@@ -1,16 +1,51 @@
-"""`record`: classes of values with fields, which are made in a third of the time of frozen dataclasses."""
+"""`record`: classes of values with fields, which are made in a third of the time of frozen dataclasses.
+
+`remembered`: functions of such a value that run once for each object.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, TypeVar, cast, dataclass_transform, overload
 
-__all__ = ["record"]
+__all__ = ["Remembering", "record", "remembered"]
 
 
 C = TypeVar("C", bound=type)
+R = TypeVar("R", bound="Remembering")
+T = TypeVar("T")
+
+
+class Remembering:
+    """Base of records that keep what `remembered` functions return of them: no part of the value, nor of a pickle."""
+
+    __slots__ = ("_found",)
+    _found: dict[Callable[..., Any], Any]
+
+
+def remembered(fn: Callable[[R], T]) -> Callable[[R], T]:
+    """Return a function, or a method without arguments, whose results are kept with the object.
+
+    The result must depend on nothing that may change later. It lives as long as the object, unlike in a cache of the
+    function, which would keep what an object refers to alive.
+    """
+
+    @functools.wraps(fn)
+    def known(of: R) -> T:
+        try:
+            found: T = of._found[fn]
+            return found
+        except AttributeError:
+            of._found = {}
+        except KeyError:
+            pass
+        found = of._found[fn] = fn(of)
+        return found
+
+    return known
 
 
 @overload
@@ -44,7 +79,8 @@ def _made(cls: Any, slots: bool, eq: bool) -> Any:
     if eq and not has_eq:
         made.__eq__ = _equality([each.name for each in fields if each.compare])
     if eq and not has_hash:
-        made.__hash__ = _hash([each.name for each in fields if (each.compare if each.hash is None else each.hash)])
+        hashed = _hash([each.name for each in fields if (each.compare if each.hash is None else each.hash)])
+        made.__hash__ = remembered(hashed) if issubclass(made, Remembering) else hashed
     if not has_repr:
         made.__repr__ = _shown
     if slots and not has_state:

@@ -6,13 +6,14 @@ can be pickled, holds no code of the user's, and two of them are equal if they s
 
 from __future__ import annotations
 
-import dataclasses
 import enum
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any, Literal, TypeAlias
+
+from dstream.base.records import Remembering, record, remembered
 
 __all__ = [
     "Applied",
@@ -88,13 +89,14 @@ Operator: TypeAlias = Literal[
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+@record
+class Expression(Remembering):
     """The result of a pure function."""
 
+    @remembered
     def parts(self) -> tuple[Expression, ...]:
         """Return the expressions that this one is made of, in the order in which Python may evaluate them."""
-        held = (getattr(self, each.name) for each in fields(self))
+        held = (getattr(self, name) for name in _names_of(self))
         values = (value if type(value) is tuple else (value,) for value in held)
         return tuple(each for each in chain.from_iterable(values) if isinstance(each, Expression))
 
@@ -118,14 +120,18 @@ class Expression:
         return size, levels
 
 
-@dataclass(frozen=True, slots=True)
+def _names_of(expression: Expression) -> tuple[str, ...]:
+    return expression.__match_args__
+
+
+@record
 class Argument(Expression):
     """An argument of the function, by its place from 0."""
 
     place: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Constant(Expression):
     """A value that is the same for all items: an exact int, float, bool, str, bytes, None, or a tuple of such.
 
@@ -141,6 +147,7 @@ class Constant(Expression):
         # Not by `==` of the values: 1, 1.0 and True are equal, as 0.0 and -0.0 are.
         return isinstance(other, Constant) and _told(self.value) == _told(other.value)
 
+    @remembered
     def __hash__(self) -> int:
         return hash(_told(self.value))
 
@@ -157,7 +164,7 @@ def _told(value: Any) -> tuple[Any, ...]:
     return type(value), repr(value)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Applied(Expression):
     """An operator on its operands; those of `and` and `or` are evaluated as far as Python does."""
 
@@ -165,7 +172,7 @@ class Applied(Expression):
     operands: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Choice(Expression):
     """`chosen if condition else otherwise`; one of the two is evaluated."""
 
@@ -174,7 +181,7 @@ class Choice(Expression):
     otherwise: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Indexed(Expression):
     """`of[index]`."""
 
@@ -182,7 +189,7 @@ class Indexed(Expression):
     index: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Attribute(Expression):
     """`of.name`."""
 
@@ -190,7 +197,7 @@ class Attribute(Expression):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Called(Expression):
     """A function of `dstream.expressions.effects` on its arguments, by its name there.
 
@@ -202,7 +209,7 @@ class Called(Expression):
     arguments: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Method(Expression):
     """`of.name(*arguments)`, a method of a builtin type, most of them of `str`, that changes nothing.
 
@@ -216,14 +223,14 @@ class Method(Expression):
     keywords: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Together(Expression):
     """A tuple of its members."""
 
     members: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Built(Expression):
     """A new dict or list, or an object of a dataclass or named tuple whose constructor sets fields and does no more.
 
@@ -238,7 +245,7 @@ class Built(Expression):
     values: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Changed(Expression):
     """A copy of an object with other values in some fields, or further ones.
 
@@ -253,7 +260,7 @@ class Changed(Expression):
     values: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Formatted(Expression):
     """The content of the braces of an f-string.
 
@@ -267,21 +274,21 @@ class Formatted(Expression):
     spec: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Text(Expression):
     """An f-string: its `Formatted` members and the texts between them, which are constants."""
 
     members: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Local(Expression):
     """The value that the `Let` around it with the same number has named."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Let(Expression):
     """`within`, where each `Local` of this number is the result of `value`, which is evaluated once and before."""
 
@@ -290,7 +297,7 @@ class Let(Expression):
     within: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Loop(Expression):
     """`for ... in of if ...`, a part of a `Comprehension`.
 
@@ -306,7 +313,7 @@ class Loop(Expression):
     conditions: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Comprehension(Expression):
     """A comprehension, or a generator expression in the place of an argument that is used up at once.
 
@@ -320,7 +327,7 @@ class Comprehension(Expression):
     members: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Function(Expression):
     """A function that a builtin calls, as `key=` of `sorted`: `within` for the `Local` of this number."""
 
@@ -328,7 +335,7 @@ class Function(Expression):
     within: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Keyword(Expression):
     """An argument of a `Called` by its name; it stands behind those by place."""
 
@@ -336,14 +343,14 @@ class Keyword(Expression):
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Spread(Expression):
     """`*of` in a display of a list, a set or a tuple, `**of` in one of a dict."""
 
     of: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Display(Expression):
     """A new container of members, some of which may be a `Spread`; of a dict a key and its value follow each other."""
 
@@ -351,7 +358,7 @@ class Display(Expression):
     members: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tried(Expression):
     """`within`, where the `Local` of this number is the result of `value`; `otherwise` if that raises.
 
@@ -367,7 +374,7 @@ class Tried(Expression):
     otherwise: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Statement(Expression):
     """A statement of a `Routine`, which has no value of its own.
 
@@ -386,14 +393,14 @@ class Statement(Expression):
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Routine(Expression):
     """The value that a block of statements returns; its variables are those of no other expression."""
 
     block: Statement
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ForTuples(Expression):
     """`within` for an item that is a tuple of `size` members, no object of a class of its own, or an `Entry` of two.
 
@@ -416,10 +423,8 @@ def replaced(local: Local, value: Expression, expression: Expression) -> Express
     # The same object where nothing changes: comparisons share an operand by its identity.
     if not any(each == local for each in expression.walk()):
         return expression
-    changed = {
-        each.name: _within(getattr(expression, each.name), local, value) for each in dataclasses.fields(expression)
-    }
-    return dataclasses.replace(expression, **changed)
+    values = (getattr(expression, name) for name in _names_of(expression))
+    return type(expression)(*(_within(each, local, value) for each in values))
 
 
 def substituted(expression: Expression, values: Mapping[int, Expression]) -> Expression:
@@ -436,7 +441,8 @@ def rewritten(expression: Expression, other: Callable[[Expression], Expression |
 
     def changed(held: Any) -> Any:
         if type(held) is tuple:
-            return tuple(map(changed, held))
+            found = tuple(map(changed, held))
+            return held if all(map(operator.is_, held, found)) else found
         return inner(held) if isinstance(held, Expression) else held
 
     def inner(each: Expression) -> Expression:
@@ -452,8 +458,9 @@ def rewritten(expression: Expression, other: Callable[[Expression], Expression |
 def _with_parts(each: Expression, changed: Callable[[Any], Any]) -> Expression:
     if is_leaf(each):
         return each
-    names = [field.name for field in dataclasses.fields(each)]
-    return dataclasses.replace(each, **{name: changed(getattr(each, name)) for name in names})
+    values = [getattr(each, name) for name in _names_of(each)]
+    found = list(map(changed, values))
+    return each if all(map(operator.is_, values, found)) else type(each)(*found)
 
 
 def one_behind_another(first: Expression, then: Expression) -> Expression:

@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dstream.expressions import Expression
+from dstream.expressions import Applied, Constant, Display, Expression, Local
 from dstream.expressions.reader import read
 from dstream.operators.columns.arrow_rows import Records
 from dstream.operators.columns.capabilities import obstacle_to_step
 from dstream.operators.columns.chain_evaluation import is_same
 from dstream.operators.columns.evaluation import evaluated
-from dstream.operators.columns.python_rows import PythonRaises
+from dstream.operators.columns.python_rows import PythonRaises, rows_by_python
 from dstream.operators.columns.values import NotColumnar, Objects, column_of, items_of
 from dstream.plan.steps import Op, Step
 from dstream.spi import ArrowRows
@@ -219,3 +219,18 @@ def test_adding_to_a_variable_changes_no_list_of_an_item() -> None:
     with pytest.raises(NotColumnar):
         evaluated(_expression(added), (column,))
     assert lists == [[1], [2]] * 300
+
+
+def test_other_parts_that_become_columns_are_evaluated_anew():
+    """What Python evaluates of an expression is kept for blocks of which the same parts are columns, and no others."""
+    first, second = Local(1), Local(2)
+    added = Applied("+", (second, Constant(1)))
+    pairs = Display("list", (first, added))
+
+    def found(columns):
+        return rows_by_python(pairs, {part: column_of(items) for part, items in columns}.get).values
+
+    assert found([(first, [1, 2]), (second, [10, 20])]) == [[1, 11], [2, 21]]
+    assert found([(first, [1, 2]), (added, [10, 20])]) == [[1, 10], [2, 20]]
+    assert found([(first, [3, 4]), (added, [30, 40])]) == [[3, 30], [4, 40]]
+    assert found([(first, [5.0]), (second, [50.0]), (added, [7.0])]) == [[5.0, 7.0]]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+
 import pytest
 
 from tests.soak import __main__ as soak
+from tests.soak import columns
 
 
 def test_every_soak_says_what_it_takes(capsys):
@@ -27,3 +31,30 @@ def test_a_soak_that_fails_is_told(capsys):
     with pytest.raises(SystemExit, match="2"):
         soak.main(["unknown"])
     assert "FAILED" in capsys.readouterr().out
+
+
+def test_a_series_of_programs_goes_on_where_it_has_stopped(tmp_path, monkeypatch):
+    """What has run on this commit does not run again; what has on another one does."""
+    log = tmp_path / "series.txt"
+    monkeypatch.setattr(columns, "_commit", lambda: "new")
+    chunks = list(columns._chunks(2000, 7, ["number", "reader"]))
+    for chunk, commit in zip(chunks, ["new", "old"] * len(chunks), strict=False):
+        with log.open("a") as lines:
+            print(json.dumps({"commit": commit, "chunk": chunk, "counts": {"programs": 1}}), file=lines)
+
+    series = columns._Series(log)
+    series.add(chunks[1], Counter(programs=2))
+
+    assert set(series.found) == set(chunks[::2])
+    assert set(columns._Series(log).found) == {*chunks[::2], chunks[1]}
+    assert columns._Series(None).found == {}
+
+
+def test_what_has_run_of_a_series_at_any_time_has_all_kinds():
+    """Each kind has each of its seeds once, and the kinds take turns."""
+    chunks = list(columns._chunks(4000, 7, ["number", "reader"]))
+    seeds = [seed for kind, first, last in chunks if kind == "number" for seed in range(first, last)]
+
+    assert seeds == list(range(7, 7 + 3000))
+    assert [kind for kind, *_ in chunks[:4]] == ["number", "reader"] * 2
+    assert sum(last - first for _, first, last in chunks) == 4000

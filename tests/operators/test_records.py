@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from dstream.base.records import record
+from dstream.base.records import Remembering, record, remembered
+from dstream.expressions import Applied, Argument, Constant
 
 
 def _fields(cls: Any) -> Any:
@@ -117,3 +118,47 @@ def test_methods_of_its_own_stay():
     assert Identity(1) != Identity(1)
     assert repr(Identity(1)) == "Identity(value=1)"
     assert vars(Identity(1)) == {"value": 1}
+
+
+@record
+class Counted(Remembering):
+    """A record that counts how often it is asked."""
+
+    asked: list[str]
+
+    @remembered
+    def once(self) -> int:
+        """Return how often it has been asked, with this time."""
+        self.asked.append("once")
+        return len(self.asked)
+
+
+def test_a_remembered_function_runs_once_for_each_object():
+    """An equal object, a copy and an unpickled one remember nothing of it."""
+    counted = Counted([])
+
+    assert (counted.once(), counted.once()) == (1, 1)
+    assert Counted(counted.asked).once() == 2
+    assert copy.copy(counted).once() == 3
+    assert pickle.loads(pickle.dumps(counted)).once() == 4
+    assert dataclasses.replace(counted).once() == 4
+    assert counted.once() == 1
+
+
+def test_what_is_remembered_is_no_part_of_a_value():
+    """Neither of its fields, nor of its text and pickles."""
+    counted, other = Counted([]), Counted(["once"])
+    counted.once()
+
+    assert (counted, repr(counted)) == (other, repr(other))
+    assert pickle.dumps(counted) == pickle.dumps(other)
+
+
+def test_a_hash_that_is_remembered_is_that_of_the_fields():
+    """Two expressions that are equal have one hash, before and after it is asked for."""
+    one, other = Applied("+", (Argument(0), Constant(1))), Applied("+", (Argument(0), Constant(1)))
+    found = hash(one)
+
+    assert (hash(one), hash(other)) == (found, found)
+    assert hash(Applied("+", (Argument(0), Constant(True)))) != found
+    assert one != Applied("+", (Argument(0), Constant(True)))

@@ -9,6 +9,7 @@ from decimal import Decimal
 from enum import Enum
 from functools import partial
 
+from dstream.base.records import remembered
 from dstream.expressions import (
     Applied,
     Argument,
@@ -215,6 +216,7 @@ def left_to_python(expression: Expression) -> str | None:
     return next((reason for each in expression.walk() for reason in _obstacles(each)), None)
 
 
+@remembered
 def is_left_to_python(part: Expression) -> bool:
     """Return whether Python evaluates a part for each row, in one expression with what that is a part of."""
     if any(_obstacles(part)) or any(isinstance(each, _WITHIN_OTHERS) for each in part.parts()):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dstream.base.records import record, remembered
 from dstream.expressions.effects import ChangedInPlace
 from dstream.expressions.resolution import is_plain_enumeration
 from dstream.expressions.tree import (
@@ -73,12 +74,80 @@ def rows_by_python(expression: Expression, leaf_of: Callable[[Expression], Colum
         PythonRaises: it does for one of the rows.
         NotColumnar: a part has objects whose operators may have side effects, or the results may take much memory.
     """
+    split, columns = _split(expression, leaf_of)
+    if not columns or not all(map(_is_harmless, columns)) or _may_warn(expression):
+        raise NotColumnar("objects whose operators may have side effects")
+    if not all(map(has_plain_operators, _classes_built(expression))):
+        raise NotColumnar("an object of a class with code of its own")
+    if not _takes_values(split.inner):
+        check_identities(columns)
+    _check_containers(columns)
+    try:
+        form, constants = _form_of(split.inner)
+        loop = _loop(form, tuple(range(_FIRST_LEAF, _FIRST_LEAF + len(columns))))
+    except (SyntaxError, RecursionError, ValueError) as problem:
+        raise NotColumnar(f"syntax that Python does not take: {problem}") from None
+    run = functools.partial(_evaluated, loop, constants, _may_grow(expression))
+    is_plain = not _makes_objects(split.inner)
+    if len(columns) == 1 and is_plain and (found := _of_distinct(run, columns[0])) is not None:
+        return found
+    if all(isinstance(part, Argument) for part, is_column in split.asked if is_column):
+        raise NotColumnar("items that a loop evaluates as fast")
+    return _column(run([items_of(each) for each in columns]), is_plain=is_plain)
+
+
+_FIRST_LEAF = 1_000_000
+"""Numbers of variables from here on are those of known columns."""
+
+
+@record(eq=False)
+class _Split:
+    """An expression, taken apart into parts that are columns and what Python evaluates of them.
+
+    Attributes:
+        inner: what Python evaluates, in which a variable stands for each column.
+        asked: the parts of which it was asked whether there is a column, in order, and whether there is.
+    """
+
+    inner: Expression
+    asked: list[tuple[Expression, bool]]
+
+    def columns(self, leaf_of: Callable[[Expression], Column | None]) -> list[Column] | None:
+        """Return the columns of other rows; None if it is other parts that have one."""
+        found = []
+        for part, is_column in self.asked:
+            if ((column := leaf_of(part)) is not None) is not is_column:
+                return None
+            if column is not None:
+                found.append(column)
+        return found
+
+
+def _split(expression: Expression, leaf_of: Callable[[Expression], Column | None]) -> tuple[_Split, list[Column]]:
+    """Take an expression apart, most often as for the block before."""
+    before = _splits(expression)
+    for split in before:
+        if (columns := split.columns(leaf_of)) is not None:
+            return split, columns
+    split, columns = _new_split(expression, leaf_of)
+    before[:] = [split]
+    return split, columns
+
+
+@remembered
+def _splits(expression: Expression) -> list[_Split]:
+    return []
+
+
+def _new_split(expression: Expression, leaf_of: Callable[[Expression], Column | None]) -> tuple[_Split, list[Column]]:
     # Equal parts are one, so that a row has one object for both: a list, or a NaN, is in a tuple that has it.
     leaves: dict[Expression, tuple[Local, Column]] = {}
+    asked: list[tuple[Expression, bool]] = []
 
     def as_leaf(part: Expression) -> Expression | None:
         if part not in leaves:
             column = leaf_of(part)
+            asked.append((part, column is not None))
             if column is None:
                 return None
             leaves[part] = Local(_FIRST_LEAF + len(leaves)), column
@@ -86,30 +155,10 @@ def rows_by_python(expression: Expression, leaf_of: Callable[[Expression], Colum
 
     # The content of braces stands in a text alone.
     inner = rewritten(Text((expression,)) if isinstance(expression, Formatted) else expression, as_leaf)
-    columns = [column for _, column in leaves.values()]
-    if not leaves or not all(map(_is_harmless, columns)) or any(map(_warns, expression.walk())):
-        raise NotColumnar("objects whose operators may have side effects")
-    if not all(has_plain_operators(each.kind) for each in expression.walk() if isinstance(each, Built)):
-        raise NotColumnar("an object of a class with code of its own")
-    if not all(map(_is_of_values, inner.walk())):
-        check_identities(columns)
-    _check_containers(columns)
-    try:
-        form, constants = form_of(inner)
-        loop = _loop(form, tuple(local.number for local, _ in leaves.values()))
-    except (SyntaxError, RecursionError, ValueError) as problem:
-        raise NotColumnar(f"syntax that Python does not take: {problem}") from None
-    run = functools.partial(_evaluated, loop, constants, _may_grow(expression))
-    is_plain = not any(map(_makes_objects, inner.walk()))
-    if len(columns) == 1 and is_plain and (found := _of_distinct(run, columns[0])) is not None:
-        return found
-    if all(isinstance(part, Argument) for part in leaves):
-        raise NotColumnar("items that a loop evaluates as fast")
-    return _column(run([items_of(each) for each in columns]), is_plain=is_plain)
+    return _Split(inner, asked), [column for _, column in leaves.values()]
 
 
-_FIRST_LEAF = 1_000_000
-"""Numbers of variables from here on are those of known columns."""
+_form_of = remembered(form_of)
 
 
 def root_of_path(part: Expression) -> Expression:
@@ -128,8 +177,14 @@ def _is_harmless(column: Column) -> bool:
     return isinstance(column, Ints | Floats | Bools | Strings | StringLists | Encoded | ConstantColumn)
 
 
-def _makes_objects(part: Expression) -> bool:
-    return isinstance(part, Built) and part.kind not in (dict, list)
+@remembered
+def _makes_objects(expression: Expression) -> bool:
+    return any(kind not in (dict, list) for kind in _classes_built(expression))
+
+
+@remembered
+def _takes_values(expression: Expression) -> bool:
+    return all(map(_is_of_values, expression.walk()))
 
 
 def _is_of_values(part: Expression) -> bool:
@@ -176,9 +231,15 @@ def _may_have_nan(value: Any) -> bool:
 _CONTAINERS = (list, tuple, set, frozenset)
 
 
-def _warns(part: Expression) -> bool:
+@remembered
+def _may_warn(expression: Expression) -> bool:
     # Python 3.12 warns of an inverted bool, at the line of the user.
-    return isinstance(part, Applied) and part.operator == "invert"
+    return any(isinstance(each, Applied) and each.operator == "invert" for each in expression.walk())
+
+
+@remembered
+def _classes_built(expression: Expression) -> tuple[type, ...]:
+    return tuple(each.kind for each in expression.walk() if isinstance(each, Built))
 
 
 Run = Callable[[list[list[Any]]], list[Any]]
@@ -305,6 +366,7 @@ def _size(value: Any) -> int:
 _MOST_MADE = 2**27
 
 
+@remembered
 def _may_grow(expression: Expression) -> bool:
     """Return whether results may be much larger than what they are made of."""
     return any(map(_is_growing, expression.walk()))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from dstream.base.records import record
 from dstream.expressions.tree import Applied, Expression, Tried
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Form:
     """An expression without its constants: further arguments stand for them.
 
@@ -33,7 +33,7 @@ class Form:
     constants: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Compared(Expression):
     """`a < b < c`: each operand is evaluated once, as far as the comparisons before it are true."""
 
@@ -41,7 +41,7 @@ class Compared(Expression):
     operands: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Made(Expression):
     """A call of a class.
 
@@ -54,7 +54,7 @@ class Made(Expression):
     values: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TriedFor(Expression):
     """A `Tried` whose kinds of exceptions are constants, too."""
 
@@ -62,7 +62,7 @@ class TriedFor(Expression):
     kinds: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Invoked(Expression):
     """A call of a `Routine`, which is compiled to a function of its own."""
 
@@ -70,7 +70,7 @@ class Invoked(Expression):
     arguments: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FormattedBy(Expression):
     """A `Formatted` whose spec is a constant, too."""
 
