@@ -15,7 +15,7 @@ import pytest
 
 import dstream as ds
 from collectors import summing
-from dstream.connectors.files import csv
+from dstream.connectors.files import csv, lines
 from dstream.connectors.files import json_lines as json_reader
 from dstream.connectors.files.csv_columns import CsvColumns
 from dstream.connectors.files.json_columns import JsonColumns
@@ -122,6 +122,29 @@ def test_a_bad_row_has_its_line_and_text(tmp_path: Path) -> None:
     path = _csv(tmp_path, [*_LINES, "7,4 EUR,cake"])
     with ds.connect(engine="auto") as ctx, pytest.raises(SourceError, match=r"line 1,002: column price: .*'4 EUR'"):
         ctx.read(csv_rows(path, Sale)).map(lambda sale: sale.shop * 2).collect(summing())
+
+
+def test_a_line_in_another_encoding_behind_the_first_rows_is_refused(tmp_path: Path) -> None:
+    """Its bad bytes are shown in its text, which columns would take for what the file has."""
+    path = _csv(tmp_path, _LINES)
+    path.write_bytes(path.read_bytes().replace(b"item 500\n", b"item \xe9\n"))
+    [split] = csv_rows(path, Sale).splits(1)
+
+    with pytest.raises(SourceError, match=r"line 502\b.*utf-8"):
+        _items(split)
+
+
+def test_a_block_behind_one_that_is_no_columns_is_one_from_its_first_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that are made together end with a block."""
+    rows = [f"{n:04},1.5,item {n:05}" for n in range(401)]
+    rows[199] = '0199,1.5,it"m 00199'
+    path = _csv(tmp_path, rows)
+    monkeypatch.setattr(lines, "BLOCK", path.read_bytes().index(b"0200,"))
+    monkeypatch.setattr(lines, "_TEXT_BLOCK", 1)
+
+    assert _rows_in_columns(csv_rows(path, Sale)) == 201
 
 
 def test_explain_says_when_rows_are_in_columns(tmp_path: Path) -> None:
