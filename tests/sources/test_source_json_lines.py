@@ -98,3 +98,18 @@ def test_json_lines_says_how_a_value_of_several_lines_is_read(tmp_path, text, is
     with pytest.raises(SourceError, match="is not JSON") as caught:
         [list(split.read()) for split in json_lines(tmp_path).splits(1)]
     assert ("files(path, read=lambda path, file: [json.load(file)])" in str(caught.value)) == is_begun
+
+
+def test_lines_are_parsed_together_up_to_one_that_is_bad(tmp_path):
+    """Values come in lists; those in front of a bad line are given first, and those behind it keep their lines."""
+    path = tmp_path / "a"
+    path.write_text("".join(f'{{"n": {n}}} \n' if n != 200 else '{"n": 200} 1\n' for n in range(500)))
+    [split], [pairs] = json_lines(path).splits(1), json_lines(path, with_path=True).splits(1)
+    past = list(split.read_past(lambda misread: [misread.record().line]))
+    blocks = split.read_blocks()
+
+    assert past == [{"n": n} if n != 200 else 201 for n in range(500)]
+    assert [len(next(blocks)), len(next(blocks))] == [128, 72]
+    with pytest.raises(SourceError, match="line 201"):
+        next(blocks)
+    assert not hasattr(pairs, "read_blocks")

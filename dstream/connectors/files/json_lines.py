@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +61,7 @@ class JsonReader:
         from dstream.connectors.files.json_columns import JsonColumns  # here: lines of text need none
 
         numbers, given, columns = LineNumbers(part, self.encoding, self.max_record), 0, JsonColumns(self.form)
-        make, decode = self._makers()
+        quickly = self._quickly(numbers, misread)
         for block in blocks_of_text(part, self.encoding, self.max_record, with_ends=False):
             if isinstance(block, bytes):
                 rows = columns.rows(block)
@@ -68,43 +70,48 @@ class JsonReader:
                     given += rows.size
                     continue
                 block = lines_of_text(block, with_ends=False)
-                yield self._quickly(block, make, decode, given, numbers, misread)
+                yield from quickly(block, given)
             else:
-                yield self._damaged(block, given, numbers, misread)
+                yield from self._damaged(block, given, numbers, misread)
             given += len(block)
 
     def items(self, part: Part, misread: OnMisread) -> Iterator[Any]:
         """Give the values."""
+        return itertools.chain.from_iterable(self.blocks(part, misread))
+
+    def blocks(self, part: Part, misread: OnMisread) -> Iterator[Sequence[Any]]:
+        """Yield the values in lists.
+
+        Lines that fit are parsed together. From one that does not, those read with it are parsed one by one, when they
+        are asked for.
+        """
         numbers, given = LineNumbers(part, self.encoding, self.max_record), 0
-        make, decode = self._makers()
+        quickly = self._quickly(numbers, misread)
         for block in blocks_of_lines(part, self.encoding, self.max_record):
             if isinstance(block, Damaged):
                 yield from self._damaged(block, given, numbers, misread)
             else:
-                yield from self._quickly(block, make, decode, given, numbers, misread)
+                yield from quickly(block, given)
             given += len(block)
 
-    def _makers(self) -> tuple[Callable[[Any], Any], Callable[[str], tuple[Any, int]]]:
-        """Return what makes a value of parsed JSON, and what parses it."""
-        make = _unchanged if self.form is None else _maker(self.form)
-        # It parses as `json.loads` does, which spends twice the time around the parser on a short line (CPython 3.11).
-        return make, json.JSONDecoder(parse_float=self.parse_float).raw_decode
-
     def _quickly(
-        self, block: list[str], make: Any, decode: Any, given: int, numbers: LineNumbers, misread: OnMisread
-    ) -> Iterator[Any]:
-        """Give the values of a block; a line that does not become one at once is looked at again."""
-        for number, line in enumerate(block, given + 1):
-            try:
-                value, end = decode(line)
-                # `raw_decode` ignores what follows the value: white space, which is no error, and anything else.
-                if end != len(line):
-                    value = json.loads(line, parse_float=self.parse_float)
-                value = make(value)
-            except (ValueError, RecursionError):
-                yield from self._slowly(line, number, numbers, misread)
-            else:
-                yield value
+        self, numbers: LineNumbers, misread: OnMisread
+    ) -> Callable[[Sequence[str], int], Iterator[Sequence[Any]]]:
+        """Return a function that gives the values of a block in lists."""
+        # It parses as `json.loads` does, which spends twice the time around the parser on a short line (CPython 3.11).
+        decode = json.JSONDecoder(parse_float=self.parse_float).raw_decode
+        make_many = None if self.form is None else _maker_of_many(self.form)
+
+        def values(block: Sequence[str], given: int) -> Iterator[Sequence[Any]]:
+            for first in range(0, len(block), _TOGETHER):
+                lines = block[first : first + _TOGETHER]
+                found = _parsed(lines, decode) if make_many is None else make_many(_parsed(lines, decode))
+                if found:
+                    yield found
+                for number, line in enumerate(lines[len(found) :], given + first + len(found) + 1):
+                    yield list(self._slowly(line, number, numbers, misread))
+
+        return values
 
     def _slowly(self, line: str, number: int, numbers: LineNumbers, misread: OnMisread) -> Iterator[Any]:
         """Give the value of a line, if it is not blank: the definition."""
@@ -126,12 +133,26 @@ class JsonReader:
             return
         yield from misread(misread_at(numbers.part.file, lambda: numbers.number(number), line, problem, said))
 
-    def _damaged(self, block: Damaged, given: int, numbers: LineNumbers, misread: OnMisread) -> Iterator[Any]:
+    def _damaged(self, block: Damaged, given: int, numbers: LineNumbers, misread: OnMisread) -> Iterator[Sequence[Any]]:
         for place, line in enumerate(block):
             if place in block.bad:
-                yield from misread(numbers.undecodable(block, place, given + place + 1))
+                yield list(misread(numbers.undecodable(block, place, given + place + 1)))
             else:
-                yield from self._slowly(line, given + place + 1, numbers, misread)
+                yield list(self._slowly(line, given + place + 1, numbers, misread))
+
+
+_TOGETHER = 128
+
+
+def _parsed(lines: Sequence[str], decode: Callable[[str], tuple[Any, int]]) -> list[Any]:
+    """Return the values of the first lines, up to one that is no JSON."""
+    found: list[Any] = []
+    with suppress(ValueError, RecursionError):
+        for line, (value, end) in zip(lines, map(decode, lines), strict=True):
+            if end != len(line) and line[end:].strip(JSON_SPACES):
+                break  # The parser ignores what follows a value.
+            found.append(value)
+    return found
 
 
 def json_problem(error: ValueError | RecursionError, first: str | None = None) -> str:
@@ -168,17 +189,13 @@ _EXACT = 16
 """Characters of a number with a point and without an exponent: of 15 digits none is lost."""
 
 
-def _unchanged(value: Any) -> Any:
-    return value
-
-
 def _can_be_columns(form: ItemDecoder | None) -> bool:
     from dstream.connectors.files.json_columns import can_be_columns  # here: lines of text need none
 
     return can_be_columns(form)
 
 
-def _maker(form: ItemDecoder) -> Callable[[Any], Any]:
-    from dstream.schema.factories import maker_of_objects  # here: only a `kind` needs it
+def _maker_of_many(form: ItemDecoder) -> Callable[[Sequence[Any]], list[Any]]:
+    from dstream.schema.factories import maker_of_many, maker_of_objects  # here: only a `kind` needs them
 
-    return maker_of_objects(form)
+    return maker_of_many(maker_of_objects(form))
