@@ -40,7 +40,8 @@ class JobConfig:
             submitted again.
         guarantee: what happens to the output when something dies: `"none"`, `"at-least-once"` or `"exactly-once"`.
             A bounded job gives the strongest in any case.
-        epoch_length: seconds between two commits, the target. A bounded job is one epoch.
+        epoch_length: seconds between two commits, the target. A bounded job is one epoch. Unset, it is 0.2, and up to a
+            second while a long backlog is read.
         auto_restart: how often the job starts again when it has lost workers, a driver's connection or Spark itself, or
             when a server that a source or a sink needs does not answer a job that has run; or (how often, seconds of
             the first pause), which then doubles. True: 3 times, with pauses of 1, 2 and 4 seconds; False: never. An

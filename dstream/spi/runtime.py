@@ -125,6 +125,10 @@ class EnginesOfEpochs(Protocol):
         """
         ...
 
+    def spark_start_seconds(self) -> float:
+        """Return how many seconds a start of Spark takes on this machine, as far as is known; 0 while it runs."""
+        ...
+
     @property
     def spark_failure(self) -> str:
         """The reason why Spark is absent; empty if it is not."""

@@ -395,12 +395,16 @@ class Reached(dict[str, Offset]):
     """Result of `reach` in place of a plain dictionary, with the backlog besides.
 
     Attributes:
-        left: how many items are there behind these offsets, in all partitions. Metrics of jobs show it.
+        left: how many items are there behind these offsets, in all partitions. Metrics of jobs show it. None: they
+            cannot be counted without reading them.
+        expected: about how many they are, such as by the bytes of a file, where they cannot be counted. The sizes of
+            epochs and their engine depend on it, and no metric shows it. None: nothing is known.
     """
 
-    def __init__(self, offsets: Mapping[str, Offset], left: int) -> None:
+    def __init__(self, offsets: Mapping[str, Offset], left: int | None = None, expected: int | None = None) -> None:
         super().__init__(offsets)
         self.left = left
+        self.expected = expected
 
 
 @runtime_checkable

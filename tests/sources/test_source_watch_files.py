@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dstream.connectors.files.text import end_of_lines
 from dstream.errors import SourceError, UnsupportedError
 from dstream.spi import StreamSource
 from sources import watch_files
@@ -57,6 +58,30 @@ def test_a_range_has_a_bound(tmp_path, follow):
     job = follow(watch_files(tmp_path))
 
     assert [job.news(most) for most in (2, 0, 5, 1)] == [["1", "2"], [], ["3"], []]
+
+
+def test_about_how_many_lines_are_left_is_known_by_the_bytes(tmp_path):
+    """Of a file with more than an epoch takes; a line that has not ended, and what nobody bounds, is no backlog."""
+    append(tmp_path / "a.log", "12345\n" * 1_000)
+    append(tmp_path / "b.log", "1\n2\n" + "long" * 100)
+    source = watch_files(tmp_path)
+
+    assert [source.reach({}, most).expected for most in (100, 1_000, 5_000, None)] == [900, 0, 0, 0]
+    assert source.reach({}, 100).left is None
+
+
+@pytest.mark.parametrize("block", [1, 3, 7, 64])
+def test_a_bound_is_found_in_blocks_of_any_size(tmp_path, monkeypatch, block):
+    """As when one line after another is read."""
+    monkeypatch.setattr("dstream.connectors.files.text._BLOCK", block)
+    data = b"one\n\n\ntwo and a half\nthree\n\nno end"
+    (tmp_path / "a").write_bytes(data)
+    lines = data.splitlines(keepends=True)
+    for first in range(len(lines)):
+        for most in range(8):
+            start = len(b"".join(lines[:first]))
+            expected = b"".join(line for line in lines[first : first + most] if line.endswith(b"\n"))
+            assert end_of_lines(str(tmp_path / "a"), start, most)[0] == start + len(expected)
 
 
 def test_current_begins_behind_what_is_there(tmp_path, follow):

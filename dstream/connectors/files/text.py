@@ -33,7 +33,7 @@ from dstream.connectors.files.splits import FEW_BYTES, Part, plan, size_of
 from dstream.connectors.memory import NamesOfStreams
 from dstream.errors import SourceError
 from dstream.filesystem.access import File, is_compressed
-from dstream.spi import ArrowRows
+from dstream.spi import ArrowRows, Reached
 from dstream.values.bad_records import EncodedLines
 
 if TYPE_CHECKING:
@@ -201,8 +201,8 @@ def _hash(path: str, size: int) -> str:
         return hashlib.sha256(file.read(size)).hexdigest()[:32]
 
 
-def end_of_lines(path: str, start: int, most: int | None) -> int:
-    r"""Return where the last line ends that has its "\n", behind `start`.
+def end_of_lines(path: str, start: int, most: int | None) -> tuple[int, int]:
+    r"""Return where the last line ends that has its "\n", behind `start`, and about how many lines are behind it.
 
     Args:
         path: of the file.
@@ -210,7 +210,7 @@ def end_of_lines(path: str, start: int, most: int | None) -> int:
         most: at most so many lines; None: all that are there.
     """
     with open(path, "rb") as file:
-        return _last_end(file, start) if most is None else _end_of_some(file, start, most)
+        return (_last_end(file, start), 0) if most is None else _end_of_some(file, start, most)
 
 
 def _last_end(file: Any, start: int) -> int:
@@ -226,13 +226,18 @@ def _last_end(file: Any, start: int) -> int:
     return start
 
 
-def _end_of_some(file: Any, start: int, most: int) -> int:
+def _end_of_some(file: Any, start: int, most: int) -> tuple[int, int]:
     end = read = int(file.seek(start))
-    while most > 0 and (piece := file.readline(_BLOCK)):
-        read += len(piece)
-        if piece.endswith(b"\n"):
-            end, most = read, most - 1
-    return end
+    lines = 0
+    while lines < most and (block := file.read(_BLOCK)):
+        found = block.count(b"\n")
+        if lines + found >= most:
+            # As if the lines behind were as long as these.
+            end = read + len(block) - len(block.split(b"\n", most - lines)[-1])
+            return end, (os.fstat(file.fileno()).st_size - end) * most // (end - start)
+        end = read + block.rfind(b"\n") + 1 if found else end
+        lines, read = lines + found, read + len(block)
+    return end, 0
 
 
 _SHOWN = 200
@@ -290,7 +295,7 @@ class WatchedFiles(NamesOfStreams):
         # It is not known which of its lines are older, so none is left out.
         if since is not None and os.stat(path).st_mtime >= since:
             return NOTHING_READ
-        return position_at(path, 0, end_of_lines(path, 0, None))
+        return position_at(path, 0, end_of_lines(path, 0, None)[0])
 
     def shown_offset(self, offset: Any) -> str:
         """Return how many bytes of a file were read."""
@@ -300,7 +305,15 @@ class WatchedFiles(NamesOfStreams):
         """Return how far each file has ended lines; a file that is gone is left out."""
         read = {name: Position.of(offset, self.label) for name, offset in offsets.items()}
         meant = {name: path for name, path in self._files().items() if name in read or self._is_meant(path)}
-        return self._positions(meant, lambda name, path: _reached(path, read.get(name, NOTHING_READ), most))
+        expected = 0
+
+        def reached(name: str, path: str) -> Position:
+            nonlocal expected
+            position, behind = _reached(path, read.get(name, NOTHING_READ), most)
+            expected += behind
+            return position
+
+        return Reached(self._positions(meant, reached), expected=expected)
 
     def _is_meant(self, path: str) -> bool:
         name = os.path.basename(path)
@@ -336,10 +349,11 @@ class WatchedFiles(NamesOfStreams):
         return self.label
 
 
-def _reached(path: str, read: Position, most: int | None) -> Position:
-    if is_of(path, read):
-        return position_at(path, read.generation, end_of_lines(path, read.byte, most))
-    return position_at(path, read.generation + 1, end_of_lines(path, 0, most))
+def _reached(path: str, read: Position, most: int | None) -> tuple[Position, int]:
+    """Return how far a file has ended lines, and about how many are behind that."""
+    goes_on = is_of(path, read)
+    end, behind = end_of_lines(path, read.byte if goes_on else 0, most)
+    return position_at(path, read.generation if goes_on else read.generation + 1, end), behind
 
 
 @dataclass(frozen=True, slots=True, repr=False)

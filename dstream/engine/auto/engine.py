@@ -143,6 +143,10 @@ class AutoEngine:
         """Return the status of Spark, which begins to start in the background if it is stopped and `start` is set."""
         return "absent" if self.is_lost() else self._spark.status(start=start)
 
+    def spark_start_seconds(self) -> float:
+        """Return how many seconds a start of Spark takes on this machine; 0 while it runs."""
+        return self._machine().start_seconds()
+
     @property
     def spark_failure(self) -> str:
         """The reason why Spark is absent; empty if it is not."""

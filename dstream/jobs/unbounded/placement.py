@@ -84,8 +84,8 @@ class EpochPlacement:
         self._costs = EpochCosts()
         self._shortest = _LONGEST_CONSTANT
         self._recent: deque[EpochLoad] = deque(maxlen=_RECENT)
-        self._of_each = self._share = 0.0
-        self._load = self._left = 0.0
+        self._of_each = self._share = self._arriving = 0.0
+        self._load = self._left = self._backlog = 0.0
         self._ended = -math.inf
         self._heavy = self._slower = self._since_move = 0
         self._moved = self._returned = -math.inf
@@ -96,6 +96,16 @@ class EpochPlacement:
     def is_rising(self) -> bool:
         """Whether the load is so high that Spark should start."""
         return self._load >= _RISING
+
+    def is_lasting(self, start: float) -> bool:
+        """Return whether the load is expected to be still there when Spark has started.
+
+        A backlog that is worked off before is no reason to start it; items that keep arriving are.
+
+        Args:
+            start: seconds that a start takes.
+        """
+        return self.is_rising and (self._backlog >= start or self._arriving >= _CALM)
 
     @property
     def is_high(self) -> bool:
@@ -115,11 +125,14 @@ class EpochPlacement:
         interval = max(load.seconds, ended - self._ended, 1e-3)
         # Few items in a long epoch say little of a backlog: behind a pause of the machine, the next one reads it all.
         left = load.left if load.items >= _MANY else min(load.left, self._left)
+        arrived = max(0.0, load.items + load.left - self._left)
         self._left = load.left
         work, backlog = load.items * self._of_each, left * self._of_each
         weight = 1 - 0.5 ** (interval / _HALF_LIFE)
         self._share += weight * (work / interval - self._share)
-        self._ended = ended
+        # At most one core: what comes at once is a backlog, and not what keeps arriving.
+        self._arriving += weight * (min(arrived * self._of_each / interval, 1.0) - self._arriving)
+        self._ended, self._backlog = ended, backlog
         if is_here:
             self._heavy = self._heavy + 1 if _is_heavy(load.seconds, interval, work) else 0
             self._load = max(backlog / _BACKLOG, self._heavy / _IN_A_ROW, self._share * _RISING / _CALM)
@@ -232,6 +245,8 @@ class EngineChoice:
         if self._placement.engine == "inprocess" and not self._placement.is_rising:
             return False  # Java, or a server, is not asked each time that sources are.
         status = engines.spark_status(start=False)
+        if status == "stopped" and not self._placement.is_lasting(engines.spark_start_seconds()):
+            return False
         # Asked before the start: a job that has to stay here needs no Spark.
         if status == "stopped" and not self._is_pinned_here():
             status = engines.spark_status(start=True)

@@ -99,11 +99,13 @@ class EpochInput(NamedTuple):
 
     Attributes:
         left: how many items it has behind that; None: it does not know.
+        expected: about how many they are; None: nothing is known.
     """
 
     ranges: Sequence[Range]
     mark: SourceMark
     left: int | None = 0
+    expected: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ def ranges_of(
     if mark.has_ended:
         return EpochInput((), mark)
     found = source.reach(dict(mark.offsets), most)
-    reached, left = dict(found), getattr(found, "left", 0 if most is None else None)
+    reached, left = dict(found), _backlog(found, "left", 0 if most is None else None)
     # It is read in one range by as many tasks as it has splits, and never asked again.
     if isinstance(source, BoundedAsStream):
         ranges: list[Range] = [Range(partition, source.source, ends=True) for partition in reached]
@@ -165,8 +167,15 @@ def ranges_of(
         # Without its offsets: nothing will be read behind them, and they would stay in each record.
         return EpochInput(ranges, SourceMark({}, True, mark.found_at))
     goes_on = _read_to(reached, mark, now, keep, _identity_after(source, mark, reached))
-    # The source may be one of a user's, which may report anything as its backlog.
-    return EpochInput(ranges, goes_on, left if type(left) is int and left >= 0 else None)
+    return EpochInput(ranges, goes_on, left, _backlog(found, "expected", None) if left is None else left)
+
+
+def _backlog(found: Mapping[str, Offset], name: str, otherwise: int | None) -> int | None:
+    """Return a backlog of a source, which may be one of a user's and report anything."""
+    items = getattr(found, name, None)
+    if items is None:
+        return otherwise
+    return items if type(items) is int and items >= 0 else None
 
 
 def _read_to(reached: dict[str, Offset], mark: SourceMark, now: float, keep: float, identity: Identity) -> SourceMark:

@@ -58,6 +58,8 @@ class EpochCosts:
 _START = 10_000
 _FEWEST = 100
 _MOST = 50_000_000
+_PARTS = 4
+"""The least number of epochs in which a backlog is worked off, as long as they may be longer than others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,37 +71,43 @@ class BatchSize:
         limit: items of all partitions together.
         most: what the user allows for each partition; None: any number.
         costs: what epochs have cost.
+        longest: seconds that an epoch may take while a long backlog is worked off; less than `target`: no more than
+            that.
     """
 
     target: float
     limit: int = _START
     most: int | None = None
     costs: EpochCosts = EpochCosts()
+    longest: float = 0.0
 
     def of_each(self, partitions: int) -> int:
         """Return how many items of each partition may be read."""
         share = max(1, self.limit // max(1, partitions))
         return share if self.most is None else min(share, self.most)
 
-    def after(self, items: int, seconds: float) -> BatchSize:
+    def after(self, items: int, seconds: float, left: float = 0.0) -> BatchSize:
         """Return the batch size after an epoch.
 
         An epoch that took too long makes the next ones smaller. Only one that was nearly full makes them larger, at
         most twice, since a small one says little of what many items cost. Where an epoch takes long however few its
         items are, smaller ones would only make the job slower: items may then take half as long as the epoch itself.
+        Behind a long backlog results are late anyway, and the constant cost of fewer epochs is less.
 
         Args:
             items: how many it took of this source.
             seconds: how long it took.
+            left: how many items of this source are expected behind it.
         """
         if items <= 0:
             return self
         costs = self.costs.after(items, seconds)
         # At least a little: an epoch may be quicker than its estimate, and the next line divides by this.
         of_items = max(seconds - costs.of_itself, seconds / _MOST)
-        fitting = int(items * max(self.target - costs.of_itself, costs.of_itself / 2) / of_items)
+        target = max(self.target, min(self.longest, left * of_items / items / _PARTS))
+        fitting = int(items * max(target - costs.of_itself, costs.of_itself / 2) / of_items)
         fitting = max(_FEWEST, min(_MOST, fitting, 2 * self.limit))
-        if fitting < self.limit and seconds > self.target:
+        if fitting < self.limit and seconds > target:
             return replace(self, limit=fitting, costs=costs)
         if 2 * items < self.limit:
             return replace(self, costs=costs)

@@ -43,6 +43,8 @@ _log = logging.getLogger("dstream.jobs")
 _SHARDS = 64
 _EPOCH = 0.2
 """Seconds that an epoch should take, unless the user says something else."""
+_LONGEST_EPOCH = 1.0
+"""Seconds that one may take behind a long backlog, unless the user says how long epochs are."""
 _LOOK, _LONGEST_LOOK = 0.01, 0.05
 """Seconds between two looks at sources on the local engine, where an epoch costs milliseconds."""
 
@@ -240,7 +242,9 @@ class UnboundedRun:
         self._pace = PollInterval(*self._looks[None])
         sources, most = self._runner.open_plan.sources, self._config.max_items
         # Of each engine: what it takes for an item says nothing of the other one.
-        self._admissions = {each: dict.fromkeys(sources, BatchSize(epoch_length, most=most)) for each in self._looks}
+        longest = _LONGEST_EPOCH if self._config.epoch_length is None else epoch_length
+        size = BatchSize(epoch_length, most=most, longest=longest)
+        self._admissions = {each: dict.fromkeys(sources, size) for each in self._looks}
 
     def _publish_left(self, last: LogRecord, mine: LogRecord) -> None:
         """Publish the output of the last record, unless it is gone and its items are to be read again anyway."""
@@ -398,12 +402,13 @@ class UnboundedRun:
         left, has_more = 0.0, False
         for stage, admission in admissions.items():
             items, partitions = ran.items.get(stage, 0), max(1, len(news[stage].mark.offsets))
-            known = news[stage].left
+            known = news[stage].expected
             is_full = known is None and items >= partitions * admission.of_each(partitions)
             has_more = has_more or is_full
             # Behind a full epoch there is expected to be as much again.
-            left += min(items * is_full if known is None else known, most * partitions)
-            admissions[stage] = admission.after(items, seconds)
+            behind = items * is_full if known is None else known
+            left += min(behind, most * partitions)
+            admissions[stage] = admission.after(items, seconds, behind)
         self._engines.after(EpochLoad(began, seconds, sum(ran.items.values()), left, has_more))
 
     def _commit(self, ran: Ran) -> None:

@@ -12,6 +12,9 @@ import pytest
 from dstream.jobs.unbounded.placement import EpochLoad, EpochPlacement
 from dstream.jobs.unbounded.rate_control import BatchSize
 
+START = 4.0
+"""Seconds that a start of Spark takes."""
+
 
 @dataclass
 class Simulation:
@@ -25,6 +28,7 @@ class Simulation:
         burst_at: when 100,000 items come at once.
         pause: the seconds that the next epoch is held up for.
         engines: the engine of each epoch, with its start.
+        lasting: whether Spark should start behind each epoch, with its end.
     """
 
     rate: Callable[[float], float]
@@ -41,9 +45,10 @@ class Simulation:
     placement: EpochPlacement = field(default_factory=EpochPlacement)
     engines: list[tuple[float, str]] = field(default_factory=list)
     longest: float = 0.0
+    lasting: list[tuple[float, bool]] = field(default_factory=list)
 
     def run(self, until: float) -> Simulation:
-        sizes = {engine: BatchSize(0.2) for engine in ("inprocess", "spark")}
+        sizes = {engine: BatchSize(0.2, longest=1.0) for engine in ("inprocess", "spark")}
         pauses = {"inprocess": 0.01, "spark": 0.2}
         while self.now < until:
             engine = self.placement.choose(self.now, is_spark_running=self.is_spark_running(self.now))
@@ -60,7 +65,8 @@ class Simulation:
             left = min(self.backlog, self.most)
             self._wait(seconds)
             self.placement.after(EpochLoad(began, seconds, int(items), left))
-            sizes[engine] = sizes[engine].after(int(items), seconds)
+            self.lasting.append((self.now, self.placement.is_lasting(START)))
+            sizes[engine] = sizes[engine].after(int(items), seconds, left)
             self.longest = max(self.longest, self.backlog * self.of_each)
             self._wait(max(0.0, began + pauses[engine] - self.now))
         return self
@@ -189,6 +195,29 @@ def test_spark_begins_to_start_before_it_is_needed() -> None:
 
     assert (calm.placement.is_rising, rising.placement.is_rising) == (False, True)
     assert rising.moves() == []
+
+
+@pytest.mark.parametrize(("of_each", "starts"), [(10e-6, False), (30e-6, False), (100e-6, True)])
+def test_a_burst_starts_spark_if_it_would_still_be_there(of_each: float, starts: bool) -> None:
+    """100,000 events are one, three or ten seconds of work, at the beginning of a job or behind a calm."""
+    for burst_at in 0.0, 20.0:
+        made = Simulation(
+            lambda now: 100,
+            of_each,
+            burst_at=burst_at,
+            backlog=100_000 * (not burst_at),
+            is_spark_running=lambda now: False,
+        ).run(60)
+
+        assert any(lasting for _, lasting in made.lasting) == starts
+
+
+@pytest.mark.parametrize("rate", [60_000, 150_000, 1_000_000])
+def test_a_load_that_lasts_starts_spark_within_some_seconds(rate: float) -> None:
+    """However small its backlog is yet; three epochs in a row are no proof of it."""
+    made = Simulation(lambda now: rate if now > 10 else 100, is_spark_running=lambda now: False).run(30)
+
+    assert 10 < next(ended for ended, lasting in made.lasting if lasting) < 15
 
 
 @pytest.mark.parametrize(("has_more", "engine"), [(True, "spark"), (False, "inprocess")])

@@ -155,6 +155,29 @@ def test_admission_keeps_to_the_target_where_that_can_be_met():
     assert limit_after(lambda items: items * 1e-3, 0.2) == pytest.approx(200, rel=0.1)
 
 
+@pytest.mark.parametrize(
+    ("longest", "left", "limit"),
+    [
+        (1.0, 0, 2000),  # no backlog: twice as many
+        (1.0, 200_000, 10_000),  # 20 s of work: as many as fit into a second
+        (1.0, 40_000, 10_000),  # 4 s of work: a quarter of it
+        (1.0, 20_000, 5_000),
+        (0.2, 200_000, 2_000),  # the user says how long epochs are
+        (0.0, 200_000, 2_000),
+    ],
+)
+def test_epochs_are_longer_while_a_backlog_is_worked_off(longest, left, limit):
+    """Its results are late in any case; behind it they are as long as before."""
+    size = BatchSize(0.2, 1000, longest=longest)
+    for _ in range(10):
+        size = size.after(size.limit, size.limit * 1e-4, left)
+    assert size.limit == pytest.approx(limit, rel=0.01)
+    for _ in range(3):
+        size = size.after(size.limit, size.limit * 1e-4)
+
+    assert size.limit == pytest.approx(2_000, rel=0.01)
+
+
 def test_admission_divides_what_it_takes():
     """Over partitions; what the user allows is a bound."""
     assert [BatchSize(0.2, 1000).of_each(4), BatchSize(0.2, 1000, 20).of_each(4), BatchSize(0.2, 1).of_each(9)] == [

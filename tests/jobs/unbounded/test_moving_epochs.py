@@ -59,12 +59,12 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def high(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the load of every epoch be a high one."""
+    """Let the load of every epoch be a high one that lasts."""
     after = EpochPlacement.after
 
     def high_after(placement: EpochPlacement, load: EpochLoad) -> None:
         after(placement, load)
-        placement._load = 1.0
+        placement._load = placement._arriving = 1.0
 
     monkeypatch.setattr(EpochPlacement, "after", high_after)
 
@@ -171,6 +171,29 @@ def test_a_state_in_memory_stays(
     assert [each.getMessage() for each in caplog.records].count(
         next(each.getMessage() for each in caplog.records if "stay in this process" in each.getMessage())
     ) == 1
+
+
+def test_a_backlog_that_is_soon_worked_off_starts_no_spark(
+    connect: Callable[..., ds.Context], engines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would run when the backlog is gone; a Spark that runs would take it."""
+    context = with_two_engines(connect(), ElsewhereEngine)
+    loads: list[float] = []
+    after = EpochPlacement.after
+
+    def noted(placement: EpochPlacement, load: EpochLoad) -> None:
+        after(placement, load)
+        loads.append(placement._load)
+
+    monkeypatch.setattr(EpochPlacement, "after", noted)
+    feed = Feed({"0": range(50_000)})
+    job = context.new_job(pipeline_of(feed, to_ilist("out"), through=lambda stage: stage.map(weighed).filter(bool)))
+    feed.end()
+    job.join(60)
+    engine: Any = context.running_engine()
+
+    assert (set(engines), engine.spark_status(start=False)) == ({"inprocess"}, "stopped")
+    assert len(context.get_list("out")) == 49_999
 
 
 class Remembering(AbstractProcessor):
