@@ -17,7 +17,6 @@ from dataclasses import replace
 from operator import attrgetter
 from random import Random
 from typing import Any
-from unittest.mock import patch
 
 import pyarrow as pa
 
@@ -70,6 +69,7 @@ from tests.differential.column_programs import (
     bytes_together,
     chained,
     judged,
+    limits,
     outcome_of,
     possible_outcomes,
     watched,
@@ -972,14 +972,17 @@ def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
     plain = replace(made.plain(), parts=[list(list.__iter__(part)) for part in made.parts])
     found = []
     for end in ways_of_texts(made):
-        with (
-            patch.multiple(column_items, _FEWEST=1, _ROWS=rows, _WORTH_A_LIST=0, _NUMBERS=_ALL_KINDS),
-            patch.object(text_functions, "_MOST_MADE", 2**27 if seed % 8 else 20 * rows),
-            patch.multiple(python_rows, _FEWEST_ROWS=seed % 5, _REPEATED=1 + seed % 3, _SAMPLE=1 + seed % 7),
-            patch.multiple(text_groups, _MOST_STRING_GROUPS=rows * 2, _MOST_BYTES=rows * 8),
-            patch.object(column_ends, "_MOST_GROUPS", 1 + seed % 4),
-            patch.object(tables_by_key, "_MOST_BYTES", bytes_together(end, seed)),
-            patch.multiple(column_row_groups, _FEWEST_ROWS=seed % 3, _MOST_WEIGHT=5 * (seed % 5), _MANY_ROWS=seed % 4),
+        with limits(
+            (column_items, {"_FEWEST": 1, "_ROWS": rows, "_WORTH_A_LIST": 0, "_NUMBERS": _ALL_KINDS}),
+            (text_functions, {"_MOST_MADE": 2**27 if seed % 8 else 20 * rows}),
+            (python_rows, {"_FEWEST_ROWS": seed % 5, "_REPEATED": 1 + seed % 3, "_SAMPLE": 1 + seed % 7}),
+            (text_groups, {"_MOST_STRING_GROUPS": rows * 2, "_MOST_BYTES": rows * 8}),
+            (column_ends, {"_MOST_GROUPS": 1 + seed % 4}),
+            (tables_by_key, {"_MOST_BYTES": bytes_together(end, seed)}),
+            (
+                column_row_groups,
+                {"_FEWEST_ROWS": seed % 3, "_MOST_WEIGHT": 5 * (seed % 5), "_MANY_ROWS": seed % 4},
+            ),
         ):
             given = outcome_of(end, made)
         found.append((given, possible_outcomes(functools.partial(outcome_of, end), plain, given)))

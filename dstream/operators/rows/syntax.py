@@ -174,9 +174,8 @@ def with_syntax(source: str, values: dict[str, tuple[ast.expr, bool]]) -> ast.Mo
         values: by the name of a function what takes the place of its only call, and whether only its truth is asked.
     """
     tree = ast.parse(source)
-    replacing = _Replacing(values)
-    replacing.visit(tree)
-    return ast.fix_missing_locations(tree)
+    _Replacing(values).visit(tree)
+    return tree
 
 
 class _Replacing(ast.NodeTransformer):
@@ -193,7 +192,16 @@ class _Replacing(ast.NodeTransformer):
             # is asked again.
             value = ast.NamedExpr(ast.Name("r", ast.Store()), value)
         # The line of the call stays: by it a failure is attributed to its step.
-        return ast.copy_location(value, node)
+        return _located(value, node)
+
+
+def _located(value: ast.expr, at: ast.expr) -> ast.expr:
+    """Give all of an expression that has no location one, as `ast.fix_missing_locations` does for a whole module."""
+    where = {name: getattr(at, name) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")}
+    for each in ast.walk(value):
+        if "lineno" in each._attributes and not hasattr(each, "lineno"):
+            vars(each).update(where)
+    return value
 
 
 def _asks_for_truth(node: ast.AST) -> bool:
