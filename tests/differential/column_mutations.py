@@ -437,6 +437,10 @@ MUTATIONS = of_columns([
     ("built_rows", "tuple(self.members) == tuple(other.members)", "True"),
     ("entries", " or (objects and lists):", ":"),
     ("string_operators", "    if keywords:\n", "    if False:\n"),
+    ("python_rows", "                return None\n            if column is not None:\n                found.append(column)", "                pass\n            if column is not None:\n                found.append(column)"),
+    ("python_rows", "            asked.append((part, column is not None))\n", "            asked.append((part, True))\n"),
+    ("python_rows", "    before[:] = [split]\n", "    before.append(split)\n    before.reverse()\n    columns = columns[::-1]\n"),
+    ("dstream.base.records", "        found = of._found[fn] = fn(of)\n", "        found = of._found[fn] = fn.__defaults__ or fn(of)\n        of._found = {}\n"),
     ("dstream.expressions.tree", "        if id(each) not in made:\n", "        if True:\n"),
     ("dstream.expressions.tree", "values.get(each.place) if isinstance", "values[0] if isinstance"),
     ("dstream.expressions.tree", "    return Let(first, number, substituted(then, {0: Local(number)}))", "    return substituted(then, {0: first})"),
@@ -448,6 +452,10 @@ MUTATIONS = of_columns([
 
 def _tests_of(mutation: Mutation) -> list[str]:
     module, old, _ = mutation
+    if module == "dstream.base.records":
+        return ["tests/operators/test_records.py"]
+    if module.endswith(".python_rows"):
+        return ["tests/engine/test_scopes_in_columns.py"]
     if module == "dstream.collectors.totals":
         return ["tests/collectors/test_totals.py"]
     if module == "dstream.engine.tasks.distinct":

@@ -15,6 +15,7 @@ import pytest
 
 from dstream.expressions import Applied, Constant, Display, Expression, Local
 from dstream.expressions.reader import read
+from dstream.operators.columns import python_rows
 from dstream.operators.columns.arrow_rows import Records
 from dstream.operators.columns.capabilities import obstacle_to_step
 from dstream.operators.columns.chain_evaluation import is_same
@@ -221,8 +222,10 @@ def test_adding_to_a_variable_changes_no_list_of_an_item() -> None:
     assert lists == [[1], [2]] * 300
 
 
-def test_other_parts_that_become_columns_are_evaluated_anew():
+def test_other_parts_that_become_columns_are_evaluated_anew(monkeypatch):
     """What Python evaluates of an expression is kept for blocks of which the same parts are columns, and no others."""
+    made, rewritten = [], python_rows.rewritten
+    monkeypatch.setattr(python_rows, "rewritten", lambda *given: made.append(given) or rewritten(*given))
     first, second = Local(1), Local(2)
     added = Applied("+", (second, Constant(1)))
     pairs = Display("list", (first, added))
@@ -234,3 +237,4 @@ def test_other_parts_that_become_columns_are_evaluated_anew():
     assert found([(first, [1, 2]), (added, [10, 20])]) == [[1, 10], [2, 20]]
     assert found([(first, [3, 4]), (added, [30, 40])]) == [[3, 30], [4, 40]]
     assert found([(first, [5.0]), (second, [50.0]), (added, [7.0])]) == [[5.0, 7.0]]
+    assert len(made) == 2
