@@ -6,11 +6,12 @@ import json
 import operator
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
+from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 import pytest
 
-from dstream.expressions import Built
+from dstream.expressions import Argument, Built, Called, Constant
 from dstream.expressions.reader import Unreadable, read
 
 
@@ -162,3 +163,13 @@ def test_functions_of_python_are_read_with_known_keywords_alone() -> None:
     """A function that builtins would call for each item may be any."""
     assert isinstance(read(lambda x: round(x, ndigits=1)), Unreadable) is False
     assert isinstance(read(lambda x: json.dumps(x, default=len)), Unreadable)
+
+
+def test_keywords_of_times_are_read_in_the_order_of_their_parameters_alone() -> None:
+    """A worker is given arguments by place, which Python evaluates in the order in which they are written."""
+    hours = read(lambda x: timedelta(hours=x))
+
+    assert isinstance(hours, Called)
+    assert hours.arguments == (*[Constant(0)] * 5, Argument(0))
+    assert isinstance(read(lambda x: date(day=x[0], month=x[1], year=2026)), Unreadable)
+    assert isinstance(read(lambda x: round(number=x)), Unreadable)

@@ -39,7 +39,28 @@ def _asked_once_more(x: Any) -> Any:
     return 5 if either else 6
 
 
-@pytest.mark.parametrize("fn", [_second_first, _in_one_way_only, _chosen, _twice, _asked_once_more])
+def _chosen_by_the_item(x: Any) -> Any:
+    first = 1 // x
+    return first if x else 0
+
+
+def _given_to_a_method(x: Any) -> Any:
+    first = 1 / x[0]
+    return x.count(first)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        _second_first,
+        _in_one_way_only,
+        _chosen,
+        _chosen_by_the_item,
+        _given_to_a_method,
+        _twice,
+        _asked_once_more,
+    ],
+)
 def test_a_variable_has_its_value_before_it_is_looked_at(fn: Callable[[Any], Any]) -> None:
     """Its value does not stand in its place where that would be later, more often, or seldom."""
     assert isinstance(read(fn), Let)
@@ -119,14 +140,26 @@ def _nine_ways(x: int) -> int:
     return x
 
 
+def _of_text(text: str) -> Callable[[Any], Any]:
+    linecache.cache[text] = len(text), None, text.splitlines(keepends=True), text
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(text, text, "exec"), names)
+    return names["fn"]  # type: ignore[no-any-return]
+
+
 def test_what_is_long_is_not_read() -> None:
     """Each way through it would be written down."""
-    text = f"fn = lambda x: ({'x, ' * 450})\n"
-    linecache.cache["<a long one>"] = len(text), None, [text], "<a long one>"
-    names: dict[str, Any] = {"__name__": "__main__"}
-    exec(compile(text, "<a long one>", "exec"), names)
-    assert getattr(read(names["fn"]), "reason", None) == "is long"
+    assert getattr(read(_of_text(f"fn = lambda x: ({'x, ' * 450})\n")), "reason", None) == "is long"
     assert isinstance(read(_nine_ways), Routine)
+
+
+@pytest.mark.parametrize(("statements", "is_read"), [(100, True), (400, False)])
+def test_statements_are_read_unless_they_are_very_many(statements: int, is_read: bool) -> None:
+    """Reading them, and compiling them on each worker, takes time before the first item."""
+    found = read(_of_text("def fn(x):\n" + "    x = x + 1\n" * statements + "    return x\n"))
+
+    assert isinstance(found, Routine) is is_read
+    assert is_read or getattr(found, "reason", None) == "is long"
 
 
 def test_functions_of_one_code_are_read_with_their_own_defaults() -> None:
