@@ -176,6 +176,18 @@ def test_an_int_that_python_does_not_parse_is_refused_under_any_key(tmp_path: Pa
         _items(split)
 
 
+def test_a_key_that_stands_twice_has_its_last_value_and_the_first_one_is_read(tmp_path: Path) -> None:
+    """A column has the values of one place alone, and nothing would look at those of the other one."""
+    path, lines = tmp_path / "a.jsonl", ['{"shop": 1, "shop": 2}\n'] * 500
+    path.write_text("".join(lines))
+
+    assert _items(json_lines(path).splits(1)[0]) == [{"shop": 2}] * 500
+
+    path.write_text("".join([*lines, '{"shop": 01, "shop": 2}\n', *lines]))
+    with pytest.raises(SourceError, match="line 501"):
+        _items(json_lines(path).splits(1)[0])
+
+
 def test_rows_before_the_error_of_a_file_come_first(tmp_path: Path) -> None:
     """Lines of a torn gzip file are read up to its end, as row by row."""
     data = gzip.compress("".join(f'{{"n": {n}, "name": "{n * 7919 % 10007}"}}\n' for n in range(60_000)).encode())
