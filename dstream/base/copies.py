@@ -18,7 +18,7 @@ from types import FunctionType, MemberDescriptorType
 from typing import Any
 from uuid import UUID
 
-__all__ = ["Copier", "copier_of", "without_garbage_collection"]
+__all__ = ["Copier", "copied_dicts", "copier_of", "have_plain_parts", "without_garbage_collection"]
 
 
 _IMMUTABLE = frozenset(
@@ -55,6 +55,46 @@ def copier_of(items: list[Any]) -> Copier | None:
     return _copier_of_kind(kind, items) if len(set(map(id, items))) == len(items) else None
 
 
+def have_plain_parts(items: list[Any], names: Iterable[str]) -> bool:
+    """Say whether to look at some parts of items runs no code of a user's, nor do operators on these parts.
+
+    That holds for dictionaries, and for attributes of objects that are no more than these, where each part is a number,
+    a string or the like.
+
+    Args:
+        items: the items.
+        names: of attributes, or keys of dictionaries that may be absent.
+    """
+    kinds: set[Any] = set(map(type, items))
+    if kinds == {dict}:
+        parts = [map(dict.get, items, repeat(name)) for name in names]
+    elif len(kinds) == 1 and _has_plain_attributes(kinds.pop(), names):
+        parts = [map(attrgetter(name), items) for name in names]
+    else:
+        return False
+    try:
+        return all(set(map(type, each)) <= _IMMUTABLE for each in parts)
+    except (AttributeError, TypeError):
+        return False
+
+
+def _has_plain_attributes(kind: Any, names: Iterable[str]) -> bool:
+    """Say whether attributes of a class, if there are such, are those of its objects, which have no parts by key."""
+    found = [each for name in names for each in _of_class(kind, name)]
+    return (
+        _is_heap_type(kind)
+        and _is_plain(kind)
+        and bool(kind.__dictoffset__ or _slots_of(kind))
+        and not hasattr(kind, "get")
+        and not hasattr(kind, "__getitem__")
+        and all(type(each) is MemberDescriptorType or not hasattr(type(each), "__get__") for each in found)
+    )
+
+
+def _of_class(kind: Any, name: str) -> Iterator[Any]:
+    return (vars(each)[name] for each in kind.__mro__ if name in vars(each))
+
+
 _CHANGEABLE = (dict, list, set)
 
 
@@ -64,6 +104,8 @@ def _copier_of_kind(kind: Any, items: list[Any]) -> Copier | None:
         members: tuple[Parts, ...] = (lambda: chain.from_iterable(items),)
         if kind is dict:
             members += (lambda: chain.from_iterable(map(dict.values, items)),)
+        if kind is dict and all(set(map(type, parts())) <= _IMMUTABLE for parts in members):
+            return copied_dicts
         return functools.partial(_copied, kind.copy) if all(map(_are_immutable, members)) else None
     if not _is_heap_type(kind) or not _is_plain(kind):
         return None
@@ -80,6 +122,9 @@ def _copied(copy: Callable[[Any], Any], items: list[Any]) -> list[Any]:
     with without_garbage_collection():
         return list(map(copy, items))
 
+
+copied_dicts: Copier = functools.partial(_copied, dict.copy)
+"""Copies dictionaries of numbers, strings and the like, none of which has a method of a user's."""
 
 _VARS: Callable[[Any], dict[str, Any]] = attrgetter("__dict__")
 

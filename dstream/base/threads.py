@@ -29,6 +29,7 @@ __all__ = [
     "contextmanager",
     "in_a_thread",
     "in_this_process",
+    "is_only_thread",
     "renewed_after_fork",
     "result_within",
 ]
@@ -106,6 +107,24 @@ def in_a_thread(run: Callable[[], object], name: str) -> None:
         thread = _Thread()
         thread.start()
     thread.give((run, name))
+
+
+def is_only_thread() -> bool:
+    """Say whether no other thread of Python may run a function of the user's now."""
+    own = threading.current_thread()
+    return all(each is own or _runs_no_function(each) for each in threading.enumerate())
+
+
+def _runs_no_function(thread: threading.Thread) -> bool:
+    target = getattr(thread, "_target", None) or thread  # A class of its own has a method in place of a target.
+    of = getattr(target, "__self__", target)
+    module = getattr(of, "__module__", "") or ""
+    return thread.name in _WITHOUT_FUNCTIONS or module.partition(".")[0] in _LIBRARIES
+
+
+_WITHOUT_FUNCTIONS = frozenset({"dstream-idle", "dstream-jvm-stderr", "dstream-loading", "dstream-progress"})
+_LIBRARIES = frozenset({"IPython", "ipykernel", "py4j", "pyspark", "zmq"})
+"""Packages whose threads serve a notebook or Java."""
 
 
 def result_within(seconds: float, ask: Callable[[], T]) -> T | None:

@@ -214,6 +214,8 @@ def cut(items: Sequence[T], partitions: int | None, parallelism: int) -> list[It
     """Cut `items` into splits of nearly equal size, at least one."""
     size = length(items)
     count = split_count(size, partitions, parallelism)
+    if count == 1:
+        return [ItemsSplit(items)]
     return [ItemsSplit(items[size * i // count : size * (i + 1) // count]) for i in range(count)]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import get_ident
 from types import MemberDescriptorType
 from typing import Any, TypeVar
@@ -232,6 +232,18 @@ def blame(error: BaseException, step: Any, item: Any = MISSING) -> None:
         forget(error)
         error.__dict__[_name(_ON_THE_WAY)] = Failure(step, item, given=given_to(error), inner=inner)
     forgotten(error)
+
+
+def blame_copy(error: BaseException, copy: Callable[[Any], Any]) -> None:
+    """Keep a copy of the item with an exception on its way, which is no longer the item itself."""
+    known = known_of(error)
+    if known is None or known.account is not None or known.item is MISSING:
+        return
+    try:
+        changed = replace(known, item=copy(known.item))
+    except Exception:
+        changed = replace(known, item=MISSING, item_text=shown(known.item))
+    error.__dict__[_name(_ON_THE_WAY)] = changed
 
 
 def attach(error: BaseException, known: Failure) -> None:

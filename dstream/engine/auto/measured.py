@@ -143,7 +143,8 @@ _OTHERS = frozenset({"upstream", "upstreams", "left", "right", "step", "facts", 
 def _codes_of_field(value: Any) -> Iterator[Any]:
     if isinstance(value, Collector):
         if value.on_columns() is None:
-            yield from _codes_of_all(fn for _, fn in value.functions)
+            # An expression costs what its operators do, whoever evaluates it.
+            yield from _codes_of_all(fn for _, fn in value.functions if not isinstance(read(fn), Expression))
     elif isinstance(value, Gatherer):
         yield from _codes(value.integrator)
     elif isinstance(value, tuple):

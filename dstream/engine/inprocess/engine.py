@@ -132,7 +132,8 @@ class InProcessEngine:
         # Not without columns: to count blocks of items loads their packages.
         shared.is_counting = operation is not None or (how.border is not None and how.facts.reads_functions)
         border = None if how.border is None else how.border(call, cancellation)
-        return InProcessRun(end, how.facts, self._caches, shared, ShuffleFiles(), recovered, border), operation
+        files, may_read = ShuffleFiles(), self._columns != "off"
+        return InProcessRun(end, how.facts, self._caches, shared, files, recovered, border, may_read), operation
 
     def data_frame(self, splits: Sequence[Any], schema: Any) -> Any:
         """Refuse: there are no tables here.

@@ -16,7 +16,7 @@ from typing import Any
 
 from dstream.base.memory import Bound
 from dstream.engine.compiler import ClusterFacts
-from dstream.engine.inprocess.tasks import InProcessTask, SharedByTasks, counted, give_items
+from dstream.engine.inprocess.tasks import InProcessTask, SharedByTasks, counted, give_container, give_items
 from dstream.engine.physical.graph import Ask, AskForKept, Graph, Report
 from dstream.engine.physical.vertices import (
     CachedInput,
@@ -32,8 +32,10 @@ from dstream.engine.physical.vertices import (
 )
 from dstream.engine.runs.graphs import GraphRun
 from dstream.engine.runs.rows import ShuffleFiles, by_target, rows_taken
+from dstream.engine.runs.splits import ItemUse
 from dstream.engine.tasks.process import InFunction
 from dstream.engine.tasks.rows import ITEMS, WATERMARKS, Row, handed_on, size_of, whole
+from dstream.engine.tasks.sinks import Accumulate
 from dstream.engine.tasks.stage import Reader, Sink, rows_of_task
 from dstream.errors import UnsupportedError
 from dstream.operators.rows.batches import loads, loads_items
@@ -51,18 +53,31 @@ _IN_MEMORY = 64 * 2**20
 """The bytes of the rows of one vertex that stay in memory until other tasks have read them."""
 
 
+_ANY_USE = ItemUse()
+
+
 class InProcessGraphRun(GraphRun):
     """One run of a graph in this process.
 
     Attributes:
         ran: the vertices whose tasks have begun, in this order.
         files: hold what is large of the rows between its tasks.
+
+    Args:
+        shared: the state of the run.
+        use: what is done with the caller's items.
     """
 
     def __init__(
-        self, graph: Graph, facts: ClusterFacts, caches: Caches, shared: SharedByTasks, files: ShuffleFiles
+        self,
+        graph: Graph,
+        facts: ClusterFacts,
+        caches: Caches,
+        shared: SharedByTasks,
+        files: ShuffleFiles,
+        use: ItemUse = _ANY_USE,
     ) -> None:
-        super().__init__(graph, facts, caches, lambda: counted, holds_items=True)
+        super().__init__(graph, facts, caches, lambda: counted, use)
         self.ran: list[Vertex] = []
         self.files = files
         self._shared = shared
@@ -79,12 +94,16 @@ class InProcessGraphRun(GraphRun):
                 yield from rows_of_task(output, items, task)
 
     def give(self, vertex: Vertex) -> None:
-        """Let the tasks of the last vertex that run in this process give the caller lists of items, not pickled."""
+        """Let the tasks of the last vertex that run in this process give items or containers that are not pickled."""
         self._given = vertex
 
     def output_of(self, vertex: Vertex) -> Sink:
         """Return what writes the rows of a vertex in this process."""
-        return give_items if vertex is self._given else self._shared.of_a_stage(vertex.output)
+        if vertex is not self._given:
+            return self._shared.of_a_stage(vertex.output)
+        if isinstance(vertex.output, Accumulate):
+            return functools.partial(give_container, self._shared.of_a_stage(vertex.output))
+        return functools.partial(give_items, lambda: self.splits.owns_results)
 
     def items(self, inputs: Items) -> Iterator[Any]:
         """Give the items of inputs, task after task, as they are asked for."""

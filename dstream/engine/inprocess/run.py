@@ -4,30 +4,45 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Generator, Iterator
+import re
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
+from dstream.base.threads import is_only_thread
 from dstream.engine.compiler import ClusterFacts
+from dstream.engine.compiler.evaluation import PartsUsed, Shape, collector_read, read_step
 from dstream.engine.dead_letters import RecoveryReport
 from dstream.engine.inprocess.graphs import InProcessGraphRun
 from dstream.engine.inprocess.moving import MovingGraphRun
 from dstream.engine.inprocess.tasks import InProcessTask, SharedByTasks
-from dstream.engine.physical.graph import Finish, Listed, Pulled
-from dstream.engine.physical.vertices import (
-    Items,
-)
+from dstream.engine.physical.graph import Combined, Finish, Graph, Last, Listed, Pulled
+from dstream.engine.physical.vertices import Applied, Items, SourceSplits, Splits
 from dstream.engine.runs.moves import Border
 from dstream.engine.runs.results import PlanRun
 from dstream.engine.runs.rows import ShuffleFiles
+from dstream.engine.runs.splits import ItemUse
 from dstream.engine.tasks.rows import ITEMS, WATERMARKS, Row
-from dstream.engine.tasks.sinks import WriteItems
+from dstream.engine.tasks.sinks import Accumulate, WriteGroups, WriteItems
+from dstream.engine.tasks.stage import Sink
 from dstream.errors import UnsupportedError
+from dstream.expressions.reader import Unreadable
+from dstream.expressions.tree import Constant, Expression
+from dstream.failures.account import blame_copy
+from dstream.operators.rows.batches import copies
 from dstream.operators.rows.caches import Caches
 from dstream.operators.rows.operations import some
+from dstream.plan.operations.elementwise import Chain
 from dstream.plan.operations.ends import End, Several
-from dstream.plan.steps import Step
+from dstream.plan.operations.keyed import Distinct
+from dstream.plan.operations.sort_limit import DropWhile, Limit, Skip, Sorted, TakeWhile, Top
+from dstream.plan.operations.streams import Hint, Node
+from dstream.plan.steps import Op, Step
+from dstream.spi import Collector, Source
+from dstream.spi.source import input_size
 
 __all__ = ["InProcessRun"]
 
@@ -40,6 +55,7 @@ class InProcessRun(PlanRun[Iterator[Row]]):
         shared: the state of all its tasks.
         files: hold what is large of the rows between its tasks.
         border: decides where the rest of its tasks runs; None: all of them run here.
+        may_read: functions may be read, so that items whose parts alone they look at need no copies.
         process: the id of the process that has begun it.
     """
 
@@ -50,6 +66,7 @@ class InProcessRun(PlanRun[Iterator[Row]]):
     files: ShuffleFiles
     recovered: RecoveryReport | None = None
     border: Border | None = None
+    may_read: bool = False
     process: int = field(default_factory=os.getpid)
 
     @property
@@ -66,6 +83,9 @@ class InProcessRun(PlanRun[Iterator[Row]]):
     def __exit__(self, *exc_info: Any) -> None:
         if os.getpid() != self.process:
             return  # A fork that leaves a loop: files, services and notes are the parent's.
+        # A run of several graphs has none itself.
+        if exc_info[1] is not None and "use" in vars(self) and self.use.parts is not None:
+            blame_copy(exc_info[1], lambda item: copies([item])[0])
         self.files.remove()
         # Before the letters: a service that fails at its end fails the run, whose letters are not delivered then.
         try:
@@ -83,16 +103,21 @@ class InProcessRun(PlanRun[Iterator[Row]]):
         return replace(self, end=end)
 
     @functools.cached_property
+    def use(self) -> ItemUse:
+        """What is done with the caller's items."""
+        return use_of_items(self.graph, self.facts, may_read=self.may_read)
+
+    @functools.cached_property
     def running(self) -> InProcessGraphRun:
         """The run of its graph."""
         self.shared.actions.update(self.actions)
         if self.border is None:
-            return InProcessGraphRun(self.graph, self.facts, self.caches, self.shared, self.files)
+            return InProcessGraphRun(self.graph, self.facts, self.caches, self.shared, self.files, self.use)
         return MovingGraphRun(self.graph, self.facts, self.caches, self.shared, self.files, self.border, self)
 
     def last(self) -> tuple[Iterator[Row], Finish]:
         vertex, finish = self.running.last_vertex()
-        if isinstance(finish, Listed) and isinstance(vertex.output, WriteItems):
+        if isinstance(finish, Listed | Combined) and isinstance(vertex.output, WriteItems | Accumulate):
             self.running.give(vertex)
         return self.running.rows(vertex), finish
 
@@ -138,3 +163,146 @@ class InProcessRun(PlanRun[Iterator[Row]]):
                     self.__exit__(None if error is None else type(error), error)
 
         return [one_of(*each) for each in tasks]
+
+
+def use_of_items(graph: Graph, facts: ClusterFacts, *, may_read: bool) -> ItemUse:
+    """Return what a run of a graph does with the items of the caller's that it reads."""
+    ending = graph.ending
+    if graph.decisions or not facts.is_sequential or not isinstance(ending, Last | Pulled):
+        return ItemUse()
+    line = _line_behind_source(ending.vertex.inputs if isinstance(ending, Last) else ending.inputs)
+    if line is None:
+        return ItemUse()
+    source, applied = line
+    is_given = isinstance(ending, Last) and isinstance(ending.vertex.output, WriteItems)
+    use = ItemUse(is_once=True, gives_items=is_given and all(_leaves_items(each.node) for each in applied))
+    # To read functions takes as long as to copy some hundred items. What is pulled comes to the caller as it is.
+    # Another thread might change items between two looks at them.
+    is_worth_it = (
+        may_read and is_only_thread() and source.in_caller and (input_size(source).items or 0) >= _WORTH_READING
+    )
+    if not is_worth_it or not isinstance(ending, Last):
+        return use
+    seen = _Seen()
+    if not seen.all_of(applied, ending.vertex.output):
+        return use
+    # All items in another order are looked at sooner before.
+    are_all = use.gives_items and all(isinstance(each.node, Sorted | Hint) for each in applied)
+    return replace(use, is_pure=seen.is_pure, parts=None if are_all and seen.is_pure else seen.parts.of(True))
+
+
+_WORTH_READING = 1_024
+
+
+def _line_behind_source(inputs: Items) -> tuple[Source[Any], Sequence[Applied]] | None:
+    """Return the only source of some inputs with all that one task does with its items; None: there may be others."""
+    applied: list[Applied] = []
+    while len(inputs) == 1 and isinstance(splits := inputs[0], Splits):
+        if len(splits.parts) != 1 or (splits.start, splits.stop, splits.for_each) != (0, None, None):
+            return None
+        applied = [*splits.applied, *applied]
+        (part,) = splits.parts
+        if isinstance(part, SourceSplits):
+            return part.node.source, applied
+        inputs = (part,)
+    return None
+
+
+def _leaves_items(node: Node | None) -> bool:
+    """Say whether an operation gives some of its items as they are."""
+    if isinstance(node, Chain):
+        return all(op.action == "filter" and not op.guards for op in node.ops)
+    return isinstance(node, Limit | Skip | TakeWhile | DropWhile | Sorted | Top | Distinct | Hint)
+
+
+class _UnknownUse(Exception):
+    """A function that cannot be read, or an operation that may do anything."""
+
+
+class _Seen:
+    """What is seen of the items of a source by the operations behind it.
+
+    Attributes:
+        parts: those that are used; the items may also be given on as they are, since results are copied.
+        is_pure: no function has an object that may be changed, and might give it on.
+    """
+
+    def __init__(self) -> None:
+        self.parts = PartsUsed((True,))
+        self.is_pure = True
+
+    def all_of(self, applied: Sequence[Applied], output: Sink) -> bool:
+        """Record what operations use, and the sink behind them; return whether that is all."""
+        items: Shape = True
+        try:
+            for each in applied:
+                items = self._behind(each.node, items)
+            if isinstance(output, Accumulate | WriteGroups):
+                self._collected(output.collector, items)
+        except _UnknownUse:
+            return False
+        return isinstance(output, Accumulate | WriteGroups | WriteItems)
+
+    def _behind(self, node: Node | None, items: Shape) -> Shape:
+        """Record what an operation uses of its items, and return the shape of its results."""
+        match node:
+            case Chain():
+                for op in node.ops:
+                    items = self._behind_step(op, items)
+            case Sorted(key=key) | Top(key=key) | Distinct(key=key):
+                self.parts.take(items if key is None else self._result(Op("map", key, None, node.step), items))
+            case Limit() | Skip() | Hint():
+                pass
+            case _:
+                raise _UnknownUse
+        return items
+
+    def _behind_step(self, op: Op, items: Shape) -> Shape:
+        if op.action not in ("map", "filter", "flat_map"):
+            raise _UnknownUse
+        found = self._result(op, items)
+        if op.action == "map" and op.kind is None:
+            return found
+        self.parts.take(found)
+        return items if op.action == "filter" else None
+
+    def _result(self, op: Op, items: Shape) -> Shape:
+        expression = read_step(op)
+        if isinstance(expression, Unreadable):
+            raise _UnknownUse
+        if expression is None:
+            return items
+        self._check(expression)
+        return self.parts.result(expression, items)
+
+    def _collected(self, collector: Collector[Any, Any, Any], items: Shape) -> None:
+        """Record what a collector uses of its items, if columns could take it: then all its functions are read."""
+        known = collector_read(collector, is_verified=False)[0].on_columns()
+        if known is None or known.expression is None:
+            raise _UnknownUse
+        waiting = [known]
+        while waiting:
+            each = waiting.pop()
+            for expression in (each.expression, each.condition):
+                if expression is not None:
+                    self._check(expression)
+            waiting += [*each.parts, *(() if each.downstream is None else (each.downstream,))]
+        self.parts.collected(known, items)
+
+    def _check(self, expression: Expression) -> None:
+        """Refuse constants that may have operators of a user's."""
+        constants = [each.value for each in expression.walk() if isinstance(each, Constant)]
+        if not all(map(_is_plain, constants)):
+            raise _UnknownUse
+        self.is_pure &= not any(isinstance(each, list | set | dict) for each in constants)
+
+
+def _is_plain(value: Any) -> bool:
+    if type(value) is dict:
+        value = [*value, *value.values()]
+    if type(value) in (list, tuple, set, frozenset):
+        return set(map(type, value)) <= _PLAIN
+    return type(value) in _PLAIN or isinstance(value, re.Pattern)
+
+
+_PLAIN = frozenset({bool, bytes, complex, date, datetime, Decimal, float, int, str, timedelta, type(None)})

@@ -14,19 +14,21 @@ from dstream.engine.dead_letters import RecoveryReport
 from dstream.engine.tasks.process import Payloads
 from dstream.engine.tasks.rows import ITEMS, Row
 from dstream.engine.tasks.runtime import StageTask
+from dstream.engine.tasks.sinks import Accumulate
 from dstream.errors import SerializationError
-from dstream.failures import blame
+from dstream.failures import blame, naming
 from dstream.keys.hashing import hash_without_seed
 from dstream.operators.joins.lookup import LookupTable, table_of
 from dstream.operators.rows.batches import copies
 from dstream.operators.rows.blocks import Block, ColumnItems
+from dstream.operators.rows.group_tables import collected
 from dstream.operators.rows.guards import Action
 from dstream.operators.rows.operations import ItemCount, Task, in_chain
 from dstream.operators.rows.services import TaskServices
 from dstream.plan.operations.elementwise import ServiceFunction
 from dstream.plan.steps import Guard, Op, Step
 
-__all__ = ["InProcessTask", "SharedByTasks", "counted", "give_items"]
+__all__ = ["InProcessTask", "SharedByTasks", "counted", "give_container", "give_items"]
 
 T = TypeVar("T")
 
@@ -176,12 +178,33 @@ def _watched_items(items: Iterator[Any], cancellation: Cancellation) -> Iterator
         yield item
 
 
-def give_items(items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-    """Give the items as they are in lists, in place of the pickled batches of `WriteItems`."""
+def give_items(are_own: Callable[[], bool], items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+    """Give the items as they are in lists, in place of the pickled batches of `WriteItems`.
+
+    Args:
+        are_own: says whether the items so far share nothing with the caller that may be changed; others are copied.
+        items: those of the task.
+        task: it gives them.
+    """
     taking, written = BatchIterator(items), 0
     while batch := taking.take(_GIVEN):
-        yield Row(0, task.partition, written, ITEMS, len(batch), copies(batch))
+        yield Row(0, task.partition, written, ITEMS, len(batch), batch if are_own() else copies(batch))
         written += len(batch)
 
 
 _GIVEN = 16_384
+
+
+def give_container(accumulate: Accumulate, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+    """Give a copy of the container of a task, in place of its pickled pieces.
+
+    Args:
+        accumulate: has the collector, as tasks run it.
+        items: those of the task.
+        task: it gives the container.
+    """
+    if accumulate.collector.parts is not None:
+        yield from accumulate(items, task)
+        return
+    with naming(accumulate.step):
+        yield Row(0, task.partition, 0, ITEMS, 1, copies([collected(accumulate.collector, items)]))

@@ -42,7 +42,7 @@ from dstream.engine.physical.vertices import (
     one_after_another,
     with_calls,
 )
-from dstream.engine.runs.splits import ListedSplits
+from dstream.engine.runs.splits import ItemUse, ListedSplits
 from dstream.failures import naming
 from dstream.operators.rows.caches import Caches, read_here
 from dstream.operators.rows.operations import Operation
@@ -64,7 +64,7 @@ class GraphRun(ABC):
     Args:
         caches: what is kept of `cache()` steps.
         counting: gives the operation that counts the items that tasks read; None if nobody wants to know.
-        holds_items: the items of the caller's are read in this process.
+        use: what is done with items of the caller's that are read in this process; None: they are pickled.
     """
 
     def __init__(
@@ -73,12 +73,11 @@ class GraphRun(ABC):
         facts: ClusterFacts,
         caches: Caches,
         counting: Callable[[], Operation | None],
-        *,
-        holds_items: bool = False,
+        use: ItemUse | None = None,
     ) -> None:
         self.graph = graph
         self.facts = facts
-        self.splits = ListedSplits(counting, holds_items=holds_items)
+        self.splits = ListedSplits(counting, use)
         self.delivered: set[int] = set()
         self._caches = caches
         self._inputs_of: dict[int, Items] = {}  # Of each decision, those that others read in its place.

@@ -188,7 +188,10 @@ class PlanRun(ABC, Generic[R]):
             if row.sequence == 0 and held:
                 yield loads(held)
                 held = bytearray()
-            held += row.payload
+            if isinstance(row.payload, list):  # A container of this process.
+                yield row.payload
+            else:
+                held += row.payload
         if held:
             yield loads(held)
 

@@ -8,24 +8,26 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count, islice
 from typing import Any
 
 from dstream.base.by_value import SharedInProcess
-from dstream.base.copies import Copier, copier_of
+from dstream.base.copies import Copier, copied_dicts, copier_of, have_plain_parts
 from dstream.base.pickling import dumps
+from dstream.base.records import record
 from dstream.engine.physical.vertices import SourceSplits, Splits, operations_of
 from dstream.engine.tasks.stage import Piece
 from dstream.errors import SerializationError
 from dstream.failures import naming
-from dstream.operators.rows.batches import Batch, Batcher, dumps_items
+from dstream.operators.rows.batches import Batch, Batcher, copies, dumps_items
 from dstream.operators.rows.operations import Operation
 from dstream.plan.captures import look
 from dstream.plan.steps import Step
 from dstream.plan.walk import inputs_first
 from dstream.spi import Split
 
-__all__ = ["ListedSplits", "Pieces", "packed", "packed_split"]
+__all__ = ["ItemUse", "ListedSplits", "Pieces", "packed", "packed_split"]
 
 
 class Pieces:
@@ -74,29 +76,71 @@ _ROWS_HELD = 32_768
 _COPIED = 4_096
 
 
+@record
+class ItemUse:
+    """The use that a run makes of the caller's items.
+
+    Attributes:
+        is_once: one task reads each of them, once.
+        parts: the names of their parts that functions look at, which change nothing and keep no item; None: functions
+            may do anything, or the items are better copied before.
+        gives_items: the results are some of the items.
+        is_pure: all functions are known as expressions that change nothing, and have nothing that may be changed.
+    """
+
+    is_once: bool = False
+    parts: frozenset[str] | None = None
+    gives_items: bool = False
+    is_pure: bool = False
+
+
 class HeldSplit(SharedInProcess):
     """Some items of the caller's, as they were when the run began, which are not pickled in this process.
 
     Args:
         split: has a list of copies of the items.
-        copier: gives each reader copies of its own.
+        copier: gives each reader copies of its own; None: the only reader gets the items.
         step: how the source names itself.
     """
 
     __slots__ = ("_copier", "_split", "_step")
 
-    def __init__(self, split: Any, copier: Copier, step: Step) -> None:
+    def __init__(self, split: Any, copier: Copier | None, step: Step) -> None:
         self._split = split
         self._copier = copier
         self._step = step
 
     def read(self) -> Iterator[Any]:
         """Give copies of the items, but for those that nobody can change."""
-        return iter(self._copier(self._split.items))
+        if self._copier is not None:
+            return iter(self._copier(self._split.items))
+        items, self._split = self._split.items, None
+        return iter(items)
 
     def packed(self) -> bytes:
         """Pickle them for another process."""
         return packed_split(self._split, self._step)
+
+
+class SeenSplit(HeldSplit):
+    """Some items of the caller's, parts of which are looked at, by nothing that could change or keep one.
+
+    Args:
+        split: has a list of the items themselves.
+        names: those of the parts.
+        step: how the source names itself.
+    """
+
+    __slots__ = ("_names",)
+
+    def __init__(self, split: Any, names: frozenset[str], step: Step) -> None:
+        super().__init__(split, copies, step)
+        self._names = names
+
+    def read(self) -> Iterator[Any]:
+        """Give the items, or copies where looking at a part may run a function of the user's."""
+        items = self._split.items
+        return iter(items) if have_plain_parts(items, self._names) else super().read()
 
 
 def packed(piece: Piece) -> Piece:
@@ -110,15 +154,23 @@ class ListedSplits:
 
     Args:
         counting: gives the operation that counts the items that tasks read; None if nobody wants to know.
-        holds_items: the items of the caller's are read in this process, unless `packed` lets them travel.
+        use: what is done with items of the caller's in this process, unless `packed` lets them travel; None: they
+            are pickled.
     """
 
-    def __init__(self, counting: Callable[[], Operation | None], *, holds_items: bool = False) -> None:
+    def __init__(self, counting: Callable[[], Operation | None], use: ItemUse | None = None) -> None:
         self._counting = counting
-        self._holds_items = holds_items
+        self._use = use
+        self._are_frozen = self._are_own = True
         self._listed: dict[int, Pieces] = {}
         self._whole: dict[int, tuple[Piece, ...]] = {}
         self._held: list[object] = []  # What is found by its `id` must stay, so that no other object gets that.
+
+    @property
+    def owns_results(self) -> bool:
+        """Whether results so far share nothing with the caller that may be changed."""
+        use = self._use
+        return use is not None and ((use.gives_items and self._are_frozen) or (use.is_pure and self._are_own))
 
     def pieces(self, splits: Splits) -> Iterator[Piece]:
         """Give the pieces of splits, asking their sources for one after another."""
@@ -158,9 +210,52 @@ class ListedSplits:
         if id(source) not in self._listed:
             counting = self._counting()
             operations = () if counting is None else (counting,)
-            self._listed[id(source)] = Pieces(_split(source, operations, self._holds_items))
+            self._listed[id(source)] = Pieces(self._split(source, operations))
             self._held.append(source)
         return self._listed[id(source)]
+
+    def _split(self, source: SourceSplits, operations: tuple[Operation, ...]) -> Iterator[Piece]:
+        node = source.node
+        guards = tuple(guard.on_a_worker() for guard in node.guards)
+        cut = _whole
+        if node.source.in_caller and not guards:
+            cut = _in_batches if self._use is None else self._cut
+        else:
+            self._are_frozen = self._are_own = False
+        with naming(node.step):
+            for split in node.source.splits(source.divisor):
+                yield replace(_followed(cut(split, node.step), *operations), guards=guards)
+
+    def _cut(self, split: Split[Any], step: Step) -> Piece:
+        """Cut a split that holds its items itself, so that a task copies some of them at a time."""
+        items = getattr(split, "items", None)
+        if type(items) is not list:
+            self._are_frozen &= type(items) is range
+            self._are_own = False
+            return _in_batches(split, step)
+        names = None if self._use is None else self._use.parts
+        cut, most = (self._parts_held, _ROWS_HELD) if names is None else (partial(self._parts_seen, names), _COPIED)
+        starts = range(0, max(len(items), 1), most)
+        parts = [part for start in starts for part in cut(split, items[start : start + most], step)]
+        return parts[0] if len(parts) == 1 else Piece(None, tuple(parts), (), step)
+
+    def _parts_seen(self, names: frozenset[str], split: Any, items: list[Any], step: Step) -> Iterator[Piece]:
+        self._are_frozen = self._are_own = False
+        yield Piece(SeenSplit(replace(split, items=items), names, step), (), (), step)
+
+    def _parts_held(self, split: Any, items: list[Any], step: Step) -> Iterator[Piece]:
+        copier, is_once = copier_of(items), self._use is not None and self._use.is_once
+        self._are_frozen &= copier is list
+        # An object of a class may hand on what others have, too, where a function looks at one of its attributes.
+        self._are_own &= is_once and copier is copied_dicts
+        if copier is None:
+            yield _in_batches(replace(split, items=items), step)
+            return
+        # A column may have all rows, but only some copies are in memory at once.
+        most = _ROWS_HELD if copier is list else _COPIED
+        for start in range(0, max(len(items), 1), most):
+            held = replace(split, items=items if copier is list else copier(items[start : start + most]))
+            yield Piece(HeldSplit(held, None if is_once else copier, step), (), (), step)
 
 
 @dataclass
@@ -205,41 +300,8 @@ def _levels_of(each: Splits) -> Sequence[Splits]:
     return [part for part in each.parts if isinstance(part, Splits)]
 
 
-def _split(source: SourceSplits, operations: tuple[Operation, ...], holds_items: bool) -> Iterator[Piece]:
-    node = source.node
-    guards = tuple(guard.on_a_worker() for guard in node.guards)
-    cut = _whole
-    if node.source.in_caller and not guards:
-        cut = _held if holds_items else _in_batches
-    with naming(node.step):
-        for split in node.source.splits(source.divisor):
-            yield replace(_followed(cut(split, node.step), *operations), guards=guards)
-
-
 def _whole(split: Split[Any], step: Step) -> Piece:
     return Piece(packed_split(split, step), (), (), step)
-
-
-def _held(split: Split[Any], step: Step) -> Piece:
-    """Cut a split that holds its items itself, so that a task copies some of them at a time."""
-    items = getattr(split, "items", None)
-    if type(items) is not list:
-        return _in_batches(split, step)
-    starts = range(0, max(len(items), 1), _ROWS_HELD)
-    parts = [part for start in starts for part in _parts_held(split, items[start : start + _ROWS_HELD], step)]
-    return parts[0] if len(parts) == 1 else Piece(None, tuple(parts), (), step)
-
-
-def _parts_held(split: Any, items: list[Any], step: Step) -> Iterator[Piece]:
-    copier = copier_of(items)
-    if copier is None:
-        yield _in_batches(replace(split, items=items), step)
-        return
-    # A column may have all rows, but only some copies are in memory at once.
-    most = _ROWS_HELD if copier is list else _COPIED
-    for start in range(0, max(len(items), 1), most):
-        part = replace(split, items=copier(items[start : start + most]))
-        yield Piece(HeldSplit(part, copier, step), (), (), step)
 
 
 def _in_batches(split: Split[Any], step: Step) -> Piece:
