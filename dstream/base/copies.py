@@ -8,13 +8,14 @@ import dataclasses
 import enum
 import functools
 import gc
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain, islice, repeat
 from operator import attrgetter
-from types import FunctionType, MemberDescriptorType
+from types import BuiltinFunctionType, CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any
 from uuid import UUID
 
@@ -42,6 +43,14 @@ def copier_of(items: list[Any]) -> Copier | None:
     Items that nobody can change are their own copies: numbers, strings, and tuples, named tuples and frozen dataclasses
     of them. What is there twice is one object in both.
     """
+    try:
+        return _copier_of(items)
+    except TypeError:
+        # The class of an item has no hash, by its metaclass, and a pickle names that item.
+        return None
+
+
+def _copier_of(items: list[Any]) -> Copier | None:
     kinds: set[Any] = set(map(type, items))
     if kinds <= _IMMUTABLE:
         return list
@@ -181,15 +190,28 @@ def _are_frozen(kind: Any, values: list[Any], levels: int) -> bool:
         return _are_immutable(lambda: chain.from_iterable(values), levels)
     if not _is_frozen(kind):
         return False
-    return _are_fields_immutable([each.name for each in dataclasses.fields(kind)], values, levels)
+    names = [each.name for each in dataclasses.fields(kind)]
+    return _has_fields_alone(kind, set(names), values) and _are_fields_immutable(names, values, levels)
+
+
+def _has_fields_alone(kind: Any, names: set[str], values: list[Any]) -> bool:
+    """Say whether no object of a dataclass has an attribute beside its fields: whoever set that one may set more."""
+    slots = copyreg._slotnames(kind)  # type: ignore[attr-defined]  # What `copy` and `pickle` take.
+    return names.issuperset(chain.from_iterable(map(_VARS, values)) if kind.__dictoffset__ else slots)
 
 
 def _are_fields_immutable(names: Sequence[str], values: list[Any], levels: int) -> bool:
     """Say the same of the attributes of these names."""
     # One attribute of all objects after another, in C: most have numbers and strings alone.
-    get = [attrgetter(name) for name in names]
-    others = [each for each in get if not set(map(type, map(each, values))) <= _IMMUTABLE]
-    return not others or _are_immutable(lambda: chain.from_iterable(map(each, values) for each in others), levels)
+    others = [each for each in names if not set(map(type, _attributes(each, values))) <= _IMMUTABLE]
+    return not others or _are_immutable(
+        lambda: chain.from_iterable(_attributes(each, values) for each in others), levels
+    )
+
+
+def _attributes(name: str, values: list[Any]) -> Iterator[Any]:
+    # A field that was never set is None here.
+    return map(getattr, values, repeat(name), repeat(None))
 
 
 def _is_named_tuple(kind: Any) -> bool:
@@ -205,22 +227,79 @@ def _is_frozen(kind: Any) -> bool:
 
 
 def _sets_attributes(kind: type) -> bool:
-    return any(map(_may_set, (value for name, value in vars(kind).items() if name not in _GENERATED)))
+    """Say whether a member of a class could set attributes of an object that refuses to.
+
+    Functions that its methods name are looked at, too, and those of modules and classes that they name.
+    """
+    seen: set[int] = set()
+    members = ((name, value) for name, value in vars(kind).items() if name not in _NO_SETTERS)
+    return any(name == "__post_init__" or _is_setter(value, seen) for name, value in members)
 
 
-_GENERATED = frozenset({"__setattr__", "__delattr__", "__setstate__"})
-"""Methods of a frozen dataclass that refuse to set attributes, or do so before anybody has the object."""
+_NO_SETTERS = frozenset({"__setattr__", "__delattr__", "__setstate__", "__class_getitem__", "__init_subclass__"})
+"""Methods of a frozen dataclass that refuse to set attributes, do so before anybody has the object, or get a class."""
 
 
-def _may_set(value: Any) -> bool:
-    if isinstance(value, functools.cached_property):
-        return True
-    inner = getattr(value, "fget", None) or getattr(value, "__func__", value)
-    if not isinstance(inner, FunctionType):
+def _is_setter(value: Any, seen: set[int]) -> bool:
+    if type(value) is property:
+        return any(_is_setter(each, seen) for each in (value.fget, value.fset, value.fdel))
+    if type(value) in (classmethod, staticmethod):
+        return _is_setter(value.__func__, seen)
+    if isinstance(value, FunctionType):
+        return _is_setting_function(value, seen)
+    if isinstance(value, BuiltinFunctionType):
+        return value.__name__ in _SETTERS
+    if type(value) in (MemberDescriptorType, GetSetDescriptorType):
         return False
-    # `__init__` as the decorator has made it names the function that sets fields as one of its arguments.
-    is_made = inner.__code__.co_filename == "<string>"
-    return not is_made and not {"__setattr__", "__dict__", "vars", "setattr"}.isdisjoint(inner.__code__.co_names)
+    # Such as a cached property, and an object that is called.
+    return hasattr(type(value), "__get__") or (callable(value) and not isinstance(value, type))
+
+
+_SETTERS = frozenset({"__setattr__", "__setstate__", "__dict__", "vars", "setattr"})
+
+
+def _is_setting_function(function: Any, seen: set[int]) -> bool:
+    if function.__code__ is _WithRepr.__repr__.__code__:
+        function = function.__wrapped__
+    # `__init__` as the decorator has made it sets fields, of an object that nobody has.
+    if id(function) in seen or _MADE in function.__code__.co_freevars:
+        return False
+    seen.add(id(function))
+    names = _names_in(function.__code__)
+    if hasattr(function, "__wrapped__") or not {"__class__"}.issuperset(function.__code__.co_freevars):
+        return True
+    if function.__globals__.get("__name__", "").partition(".")[0] in sys.stdlib_module_names:
+        return False
+    return (
+        len(seen) > _MOST_FUNCTIONS
+        or not _SETTERS.isdisjoint(names)
+        or any(_is_setter(each, seen) for each in _named(function, names))
+    )
+
+
+@dataclasses.dataclass
+class _WithRepr:
+    """Has a `__repr__` of the decorator, which is a function around another one."""
+
+
+_MADE = "__dataclass_builtins_object__"
+_MOST_FUNCTIONS = 64
+"""Functions beyond which one of them is taken for a setter."""
+
+
+def _names_in(code: CodeType) -> set[str]:
+    """Return the names and strings in the code of a function, and of those inside of it."""
+    found = {*code.co_names, *(each for each in code.co_consts if type(each) is str)}
+    return found.union(*(_names_in(each) for each in code.co_consts if isinstance(each, CodeType)))
+
+
+def _named(function: Any, names: set[str]) -> Iterator[Any]:
+    """Give the values that a function finds by their names, or as those of its arguments."""
+    yield from (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    for value in map(function.__globals__.get, names):
+        yield value
+        if isinstance(value, ModuleType | type):
+            yield from (vars(value)[name] for name in names if name in vars(value))
 
 
 def _is_heap_type(kind: Any) -> bool:
@@ -252,9 +331,9 @@ def _is_usual(kind: Any) -> bool:
     """Say whether objects of a class are pickled as usual, and the class is equal to no other one."""
     meta: Any = type(kind)
     return bool(
-        kind.__reduce_ex__ is object.__reduce_ex__
+        meta.__eq__ is object.__eq__
+        and meta.__hash__ is object.__hash__
+        and kind.__reduce_ex__ is object.__reduce_ex__
         and kind.__reduce__ is object.__reduce__
         and kind not in copyreg.dispatch_table
-        and meta.__eq__ is object.__eq__
-        and meta.__hash__ is object.__hash__
     )
