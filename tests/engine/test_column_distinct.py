@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 
 import pytest
 
@@ -20,11 +21,14 @@ from dstream.engine.tasks.distinct import (
 )
 from dstream.engine.tasks.readers import read_batches
 from dstream.engine.tasks.runtime import StageTask
+from dstream.errors import UnstableKeyError
+from dstream.failures import failure, naming
 from dstream.keys import canonical, stable_hash
 from dstream.operators.columns.distinct import in_places, own_firsts, with_firsts
 from dstream.operators.columns.values import Ints, column_of, items_of, stacked
 from dstream.operators.rows.batches import loads
-from dstream.operators.rows.blocks import ColumnItems
+from dstream.operators.rows.blocks import ColumnItems, given
+from dstream.plan.steps import Step
 from dstream.values.bad_records import EncodedLines
 
 
@@ -237,3 +241,38 @@ def test_one_task_reads_no_column_that_is_not_wanted(step):
 
     assert next(distinct_in_task(step, ColumnItems(blocks), StageTask(0, 2**40))) == 0
     assert read == [0]
+
+
+@pytest.mark.parametrize("blocks", [([1, 2], iter([3, [4]])), (iter([1, [4]]),), ([1, 2], ["a"], iter([[4]]))])
+def test_a_failure_behind_columns_names_the_step(step, blocks):
+    """Though whoever takes items out of blocks is another step."""
+    found = distinct_in_task(step, columns(*blocks), StageTask(0, 2**40))
+    with pytest.raises(UnstableKeyError) as error, naming(Step(".count()", None, 3, 3)):
+        list(chain.from_iterable(map(given, found.blocks())))
+
+    told = failure(error.value)
+    assert told is not None
+    assert (told.step, told.item) == (step, [4])
+
+
+@pytest.mark.parametrize("memory", [0, 2**40])
+def test_a_block_behind_columns_that_do_not_fit_together_comes_behind_them(step, memory):
+    """As does a failure there."""
+
+    def blocks(last):
+        yield column_of([1, 2, 3])
+        yield column_of(["a"])
+        yield last() if callable(last) else last
+
+    def fail():
+        raise ValueError("a bad line")
+
+    assert list(distinct_in_task(step, ColumnItems(blocks(iter([(4,), 1]))), StageTask(0, memory))) == [
+        1,
+        2,
+        3,
+        "a",
+        (4,),
+    ]
+    with pytest.raises(ValueError, match="a bad line"):
+        list(distinct_in_task(step, ColumnItems(blocks(fail)), StageTask(0, memory)))

@@ -147,7 +147,7 @@ def _stacked(columns: list[Any]) -> Block:
 def distinct_in_task(step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
     """Give the first ones of equal items, in order; those in columns are looked at together, more of them each time."""
     if type(items) is ColumnItems:
-        return ColumnItems(_named(step, _distinct_blocks(items.blocks(), task)))
+        return ColumnItems(_named(step, _distinct_blocks(step, items.blocks(), task)))
     return _named(step, distinct_items(items, None, task.bound))
 
 
@@ -156,20 +156,29 @@ def _named(step: Step, given: Iterator[Any]) -> Iterator[Any]:
         yield from given
 
 
-def _distinct_blocks(blocks: Iterator[Block], task: Task) -> Iterator[Block]:
+def _distinct_blocks(step: Step, blocks: Iterator[Block], task: Task) -> Iterator[Block]:
     known: Column | None = None
     sizes: list[int] = []
-    for some in _growing(blocks, sizes):
+    grown = _growing(blocks, sizes)
+    for some in grown:
         found = _with_firsts(known, some) if isinstance(some, list) and not task.bound.exceeded() else None
         if found is None:
-            rest = chain.from_iterable(map(given, chain(some, blocks))) if isinstance(some, list) else some
-            items = rest if known is None else chain(given(known), rest)
-            # What is known are the first items, of which no two are equal.
-            yield islice(distinct_items(items, None, task.bound), sum(sizes), None)
+            before = sum(sizes)
+            # From now on each column is given at once. A block, or a failure, that ended `some` comes behind it.
+            sizes.clear()
+            items = chain(
+                () if known is None else given(known), chain.from_iterable(map(_one_by_one, chain((some,), grown)))
+            )
+            # What is known are the first items, of which no two are equal. The others are taken later, outside of here.
+            yield _named(step, islice(distinct_items(items, None, task.bound), before, None))
             return
         known, new = found
         sizes.append(_weight(new)[0])
         yield new
+
+
+def _one_by_one(some: list[Column] | Iterator[Any]) -> Iterable[Any]:
+    return chain.from_iterable(map(given, some)) if isinstance(some, list) else some
 
 
 def _growing(blocks: Iterator[Block], sizes: Sequence[int]) -> Iterator[list[Column] | Iterator[Any]]:
