@@ -52,6 +52,13 @@ SAME: list[tuple[str, list[str]]] = [
     *[(f"len(x.{name}())", items) for name in ("lower", "upper") for items in (_ALL, _OF_ONE_SIZE)],
     *[(f"len({pattern}.findall(x + 'é')[-1])", _ALL) for pattern in ("WORDS", "SOME_BEYOND")],
     ("(x.replace('a', 'é') + 'É').lower()", _ALL),
+    # Lengths and bounds show whether a result beyond ASCII is taken for one.
+    *[
+        (written.replace("TEXT", made), items)
+        for written in ("len(TEXT)", "(TEXT)[1:]", "(TEXT).upper()")
+        for made in ("x.replace('a', 'é')", "x + x", "'é' if x < 'b' else x", "x if x < 'b' else x + 'é'")
+        for items in (_ASCII, _ALL)
+    ],
     ("x.lower()", ["ΟΔΟΣ ΣΑ", "É"]),
     *[(f"x.{name}('a ')", _ALL) for name in ("strip", "lstrip", "rstrip")],
     *[

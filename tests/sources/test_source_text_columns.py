@@ -188,6 +188,37 @@ def test_a_key_that_stands_twice_has_its_last_value_and_the_first_one_is_read(tm
         _items(json_lines(path).splits(1)[0])
 
 
+@pytest.mark.parametrize(
+    "odd", ['{"a":12, "b": 34}', '{"a": 12,"b": 34}', '{"a":  12, "b": 34}', '{"a": 12, "b":34}', '{"a": 12, "b": 34 }']
+)
+def test_a_line_with_other_blanks_has_its_own_values(tmp_path: Path, odd: str) -> None:
+    """What stands around a token is cut off in all lines alike, which would take a digit of it."""
+    lines = ['{"a": 1, "b": 2}'] * 500
+    (tmp_path / "a.jsonl").write_text("\n".join([*lines, odd, *lines, ""]))
+
+    assert _items(json_lines(tmp_path / "a.jsonl").splits(1)[0])[500] == {"a": 12, "b": 34}
+
+
+def test_keys_that_are_the_same_one_behind_the_other_are_not_the_same(tmp_path: Path) -> None:
+    """Texts are compared with their bounds."""
+    lines = ['{"aa": 1}'] * 500 + ['{"a": 2}', '{"aaa": 3}']
+    (tmp_path / "a.jsonl").write_text("\n".join([*lines, ""]))
+
+    assert _items(json_lines(tmp_path / "a.jsonl").splits(1)[0])[-3:] == [{"aa": 1}, {"a": 2}, {"aaa": 3}]
+
+
+def test_a_line_behind_empty_ones_has_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow leaves out empty lines, and the numbers of lines behind a block in columns are those of its rows."""
+    first = [*['{"a": 1}'] * 25, "", *['{"a": 1}'] * 25]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join([*first, '{"a": 1', *['{"a": 1}'] * 50, ""]))
+    monkeypatch.setattr(lines, "BLOCK", path.read_bytes().index(b"1\n") - 6)
+    monkeypatch.setattr(lines, "_TEXT_BLOCK", 1)
+
+    with pytest.raises(SourceError, match=r"line 52\b"):
+        _items(json_lines(path).splits(1)[0])
+
+
 def test_rows_before_the_error_of_a_file_come_first(tmp_path: Path) -> None:
     """Lines of a torn gzip file are read up to its end, as row by row."""
     data = gzip.compress("".join(f'{{"n": {n}, "name": "{n * 7919 % 10007}"}}\n' for n in range(60_000)).encode())
