@@ -101,9 +101,21 @@ def _by_columns(split: Any) -> Iterator[Any]:
             continue
         items = list(each.items(slice(0, each.size)))
         for name, part in each.parts.items():
-            column, parts = part(), [item[name] if "key" in each.reached_by else getattr(item, name) for item in items]
-            assert column is None or told(parts) == told(column.to_pylist()), name
+            parts = [item[name] if "key" in each.reached_by else getattr(item, name) for item in items]
+            values = _values(part())
+            assert values is None or told(parts) == told(values), name
         yield from items
+
+
+def _values(column: Any) -> Any:
+    """Return the values of a part, those of objects by the parts of these; None if there are none in columns."""
+    if not isinstance(column, ArrowRows):
+        return None if column is None else column.to_pylist()
+    parts = {name: _values(part()) for name, part in column.parts.items()}
+    assert told(list(column.items(slice(0, column.size)))) == told(
+        [dict(zip(parts, row, strict=True)) for row in zip(*parts.values(), strict=True)]
+    )
+    return list(column.items(slice(0, column.size)))
 
 
 @contextmanager
@@ -522,7 +534,7 @@ def _torn(quote: str, delimiter: str, random: Random) -> str:
 
 def _json_file(folder: Path, random: Random) -> _Made:
     names = random.sample(_KEYS, random.randrange(1, 5))
-    values = {name: random.choice(_VALUES[: None if random.random() < 0.1 else 6]) for name in names}
+    values = {name: random.choice(_VALUES[: None if random.random() < 0.1 else _USUAL]) for name in names}
     values = {name: (_null if random.random() < 0.1 else make, hints) for name, (make, hints) in values.items()}
     odd = _Oddities(("value", "value", "value", "key", "keys", "line", "byte"), random)
     colon, comma = random.choice(((": ", ", "), (": ", ", "), (":", ","), (" : ", " , "), (":\t", ",")))
@@ -554,7 +566,7 @@ def _json_file(folder: Path, random: Random) -> _Made:
 
 def _odd_json_files(folder: Path) -> Iterator[Callable[[], _Made]]:
     """Give what makes a file for each odd text of each kind of values, and of a line, and each of its types."""
-    for make, hints in _VALUES[:6]:
+    for make, hints in _VALUES[:_USUAL]:
         for hint in dict.fromkeys((*hints, None)):
             for text in _ODD_VALUES:
                 yield partial(_odd_json_file, folder, make, hint, f'{{"key": "a", "value": {text}, "last": 1}}')
@@ -597,13 +609,31 @@ _VALUES: list[tuple[Callable[[Random], str], tuple[Any, ...]]] = [
     (lambda random: f'"{random.choice(_WORDS[:-8])}"', (str, str, str | None, Any)),
     (lambda random: f'"{random.choice(_WORDS[:-8])}"', (str, str, str | None)),
     (lambda random: random.choice(("null", "1", "-7", "22")), (int | None, int)),
+    (lambda random: random.choice(("null", '"a"', '"b"', '"c"')), (str | None, Any)),
+    (lambda random: random.choice(('"a"', '"b"', '"c"', '"\\n"', '"\\u00e9"')), (str, str | None)),
+    (lambda random: f'{{"a": {random.randrange(9)}, "b": {{"c": "x", "d": {random.randrange(9)}.5}}}}', (Any,)),
+    (lambda random: random.choice(('{"a": "b"}', '{"a": "c"}', '{"a": null}')), (Any, dict[str, Any])),
     (lambda random: random.choice(("1", "2.5", "3")), (float, int | float, Any)),
     (lambda random: random.choice(("[1, 2]", "[]")), (list[int], list, Any)),
     (lambda random: '{"a": 1, "b": {"a": 2}}', (dict[str, Any], Any)),
     (lambda random: '"2026-01-31"', (datetime.date, str)),
     (lambda random: random.choice(("2.5", "1.25")), (Decimal, float)),
 ]
+_USUAL = 10
+"""The number of kinds of values that may be in columns."""
 _ODD_VALUES = (
+    *(
+        '{"a": null, "b": {"c": "x", "d": 1.5}}',
+        '{"a": 1, "b": {"d": 1.5, "c": "x"}}',
+        '{"a": 1, "b": {"c": "x", "d": 1.5}, "c": "x"}',
+        '{"a": 1, "b": {"c": "x", "d": 1.5, "c": "y"}}',
+        '{"a": 1, "b": {"c": "x", "d": 1.5}, "a": 2}',
+        '{"a": 1, "b": {"c": "\\u0041", "d": 1}}',
+        '{"a": 1, "b": {"c": "x", "d": 1.5}',
+        '{"a": 1, "b": {"c": "x", "d": 1.5}}}',
+        '{"a": 1, "b": [{"c": "x", "d": 1.5}]}',
+        '{"a": 1, "b": null}',
+    ),
     *(
         "null",
         "NaN",

@@ -103,6 +103,45 @@ def test_json_lines_of_one_layout_are_in_columns(tmp_path: Path) -> None:
     assert _rows_in_columns(json_lines(_json(tmp_path, lines))) == 1000
     assert _rows_in_columns(json_lines(_json(tmp_path, lines), kind=Sale)) == 1000
     assert _rows_in_columns(json_lines(_json(tmp_path, [*lines, {"price": 1.5, "shop": 1, "name": ""}]))) == 0
+    assert _rows_in_columns(json_lines(_json(tmp_path, [*lines, {"shop": 1, "price": 1, "name": ""}]))) == 0
+
+
+@dataclass
+class Named:
+    """A line whose name may be absent."""
+
+    shop: int
+    price: float
+    name: str | None
+
+
+def test_a_line_with_an_escape_or_a_null_is_parsed_alone(tmp_path: Path) -> None:
+    """Up to half of the lines of a block are, and stay at their places."""
+    odd = [None, 'a "quoted" name', "a\nb", "\u00e9"]
+    lines = [{"shop": n, "price": n / 4, "name": odd[n % 12 // 3] if n % 3 == 0 else f"item {n}"} for n in range(1000)]
+    mostly = [{**line, "name": None if n % 5 else "x"} for n, line in enumerate(lines)]
+
+    for some in (lines, mostly):
+        for kind in (None, Named):
+            source = json_lines(_json(tmp_path, some), kind=kind)
+            assert _rows_in_columns(source) == 1000
+            assert _items(source.splits(1)[0]) == list(source.splits(1)[0].read())
+    assert _rows_in_columns(json_lines(_json(tmp_path, [{"a": "\n" if n % 5 else "x"} for n in range(1000)]))) == 0
+
+
+def test_objects_in_lines_are_columns_of_their_own(tmp_path: Path) -> None:
+    """A step that takes a value out of one makes no dictionary of it."""
+    lines = [{"id": n, "user": {"name": f"user {n % 9}", "at": {"x": n / 4, "y": None}}} for n in range(5000)]
+    path = _json(tmp_path, lines)
+    with ds.connect(engine="auto") as ctx:
+        read = ctx.read(json_lines(path))
+        whole, inner = read.map(lambda row: row["user"]).to_list(), read.map(lambda row: row["user"]["at"]["x"] * 2)
+        pairs = read.map(lambda row: (row["user"], row)).to_list()
+
+        assert _rows_in_columns(json_lines(path)) == 5000
+        assert inner.to_list() == [n / 2 for n in range(5000)]
+        assert whole == [line["user"] for line in lines]
+        assert all(user is row["user"] for user, row in pairs)
 
 
 def test_sums_of_fields_are_those_of_the_local_engine(tmp_path: Path) -> None:

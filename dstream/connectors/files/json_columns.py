@@ -1,20 +1,26 @@
-r"""Blocks of JSON lines as columns, where all lines have one layout: the same keys in one order, and no escapes.
+r"""Blocks of JSON lines as columns, where the objects of all lines have the same keys in one order.
 
 Without a backslash, each quote begins or ends a string, so that Arrow's reader of CSV divides the lines at them: into
-keys, strings, and what stands between. Keys and punctuation must be those of the first line. A block with anything else
-is read line by line.
+keys, strings, and the text between these. Keys and punctuation must be those of the most usual layout. Other lines, as
+those with an escape, or with a null in the place of a string, are parsed by `json`, and their values put between the
+others. A block whose objects have other keys, or arrays, is read line by line.
 """
 
 from __future__ import annotations
 
+import functools
+import json
+import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dstream.connectors.files.text_columns import TextColumns, only_chunk
 from dstream.schema.arrow_decoders import are_parts_plain
 from dstream.schema.decoders import Decoder, ItemDecoder, RecordDecoder, ScalarDecoder, UnionDecoder, Whole
 from dstream.schema.types import scalar_of
+from dstream.spi import ArrowRows
 
 __all__ = ["JsonColumns", "can_be_columns"]
 
@@ -41,7 +47,7 @@ class JsonColumns(TextColumns):
     """Makes columns of blocks.
 
     Args:
-        form: of the items; None for dictionaries, whose keys are those of the first line of a block.
+        form: of the items; None for dictionaries, whose keys are those of the most usual lines of a block.
     """
 
     fewest_lines = 2_000
@@ -55,31 +61,186 @@ class JsonColumns(TextColumns):
             self._required = [name for name, _, _, is_required in form.fields if is_required]
 
     def _batch(self, text: bytes) -> Any:
-        import pyarrow as pa
-
         if b"\r" in text:
             text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        text = text if text.endswith(b"\n") else text + b"\n"
-        layout = _layout(text[: text.index(b"\n")]) if _is_plain(text) else None
-        if layout is None or not set(self._required) <= set(layout.keys):
+        lines = _Lines(text if text.endswith(b"\n") else text + b"\n")
+        found = self._columns(lines) if lines.are_plain() else None
+        return self._columns(lines) if found is None and lines.divide() else found
+
+    def _columns(self, lines: _Lines) -> Any:
+        import pyarrow as pa
+
+        layout = _layout(lines.usual[: lines.usual.index(b"\n")])
+        if layout is None or not set(self._required) <= {path[0] for path in layout.values}:
+            return None
+        kinds = layout.kinds(self._kinds)
+        if kinds is None:
             return None
         try:
-            parts = _parts(text, layout.size)
-            arrays = _arrays(parts, layout, self._kinds) if parts.num_rows == text.count(b"\n") else None
-        except pa.ArrowException:
+            parts = lines.fitting(_parts(lines.usual, layout.size), layout)
+            arrays = None if parts is None else _arrays(parts, layout, kinds)
+            arrays = None if arrays is None else lines.completed(arrays, layout, kinds)
+        # It is no JSON, an int or a text that Arrow does not have, or nested too deeply.
+        except (pa.ArrowException, ValueError, OverflowError, RecursionError):
             return None
-        return pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays)) if arrays else None
+        return layout.batch(arrays) if arrays else None
+
+    def _rows(self, batch: Any) -> ArrowRows | None:
+        import pyarrow as pa
+
+        rows = super()._rows(batch)
+        if rows is None or not any(pa.types.is_struct(field.type) for field in batch.schema):
+            return rows
+        parts = dict(rows.parts)
+        for field in batch.schema:
+            if pa.types.is_struct(field.type):  # Objects are rows of dictionaries, too; there are none in a class.
+                names = [part.name for part in field.type]
+                inner = pa.RecordBatch.from_arrays(batch.column(field.name).flatten(), names)
+                parts[field.name] = functools.partial(self._rows, inner)
+        return replace(rows, parts=parts)
 
 
-def _is_plain(text: bytes) -> bool:
-    """Say whether a block has no escapes, and of control characters only the ends of lines."""
+class _Lines:
+    """The lines of a block: those of the most usual layout, and others.
+
+    Attributes:
+        usual: the first of these, one after another.
+    """
+
+    def __init__(self, text: bytes) -> None:
+        self._text = self.usual = text
+        self._places: Any = None
+        """Which lines are usual; None for all."""
+
+    def are_plain(self) -> bool:
+        """Say whether there are no escapes, and of control characters only the ends of lines."""
+        import numpy as np
+
+        if b"\\" in self._text:
+            return False
+        return int(np.count_nonzero(np.frombuffer(self._text, np.uint8) < _SPACE)) == self._text.count(b"\n")
+
+    def divide(self) -> bool:
+        """Take lines with the most usual number of quotes, and without escapes, for usual.
+
+        Returns:
+            Whether these are some of the lines, and most of them.
+        """
+        import numpy as np
+
+        data = np.frombuffer(self._text, np.uint8)
+        counts = self._counts(data == _QUOTE)
+        has_others = self._counts(((data < _SPACE) & (data != _LINE_END)) | (data == _BACKSLASH)) > 0
+        are_usual = ~has_others & (counts == _most_common(counts[~has_others]))
+        self._places = None
+        if are_usual.all() or not self._keep(are_usual):
+            return False
+        self.usual = data[np.repeat(are_usual, np.diff(self._ends, prepend=-1))].tobytes()
+        return True
+
+    @functools.cached_property
+    def _ends(self) -> Any:
+        import numpy as np
+
+        return np.flatnonzero(np.frombuffer(self._text, np.uint8) == _LINE_END)
+
+    def _counts(self, are_there: Any) -> Any:
+        """Return how many of some bytes are in each line."""
+        import numpy as np
+
+        return np.diff(np.searchsorted(np.flatnonzero(are_there), self._ends), prepend=0)
+
+    def _keep(self, are_usual: Any) -> bool:
+        """Keep some of the usual lines; say whether these are most lines: else `json` parses all of them as quickly."""
+        import numpy as np
+
+        self._places = np.flatnonzero(are_usual) if self._places is None else self._places[are_usual]
+        return 2 * len(self._places) >= len(self._ends)
+
+    def fitting(self, parts: Any, layout: _Layout) -> Any:
+        """Return those of the usual lines that have a layout, by their parts; None if these are few."""
+        if parts.num_rows != (self._text.count(b"\n") if self._places is None else len(self._places)):
+            return None
+        fit = layout.fits(parts)
+        if fit is None:
+            return parts
+        return parts.filter(fit) if self._keep(fit.to_numpy(zero_copy_only=False)) else None
+
+    def completed(self, arrays: dict[_Path, Any], layout: _Layout, kinds: Mapping[_Path, type | None]) -> Any:
+        """Return the values of all lines, given those of the usual ones; None if others have no such values.
+
+        Raises:
+            ValueError: a line is no JSON, or an object with other keys.
+        """
+        import numpy as np
+        import pyarrow as pa
+
+        if self._places is None:
+            return arrays
+        is_other = np.ones(len(self._ends), np.bool_)
+        is_other[self._places] = False
+        others = np.flatnonzero(is_other)
+        starts = np.append(0, self._ends + 1)
+        # Of bytes `json` reads other encodings, too.
+        lines = [json.loads(self._text[starts[place] : self._ends[place]].decode()) for place in others]
+        columns = zip(*(_leaves(line, layout.shape) for line in lines), strict=True)
+        values = dict(zip(layout.values, columns, strict=True))
+        order = np.argsort(np.concatenate([self._places, others]), kind="stable")
+        found = {}
+        for path, usual in arrays.items():
+            more = _array(values[path], usual, kinds[path])
+            if more is None:
+                return None
+            found[path] = ArrowRows.chosen(pa.concat_arrays([usual.cast(more.type), more]), order)
+        return found
+
+
+def _most_common(counts: Any) -> int:
     import numpy as np
 
-    if b"\\" in text:
-        return False
-    return int(np.count_nonzero(np.frombuffer(text, np.uint8) < _SPACE)) == text.count(b"\n")
+    values, numbers = np.unique(counts, return_counts=True)
+    return int(values[numbers.argmax()]) if len(values) else 0
 
 
+def _leaves(value: Any, shape: _Shape) -> Iterator[Any]:
+    """Yield the values of an object that are none, in order.
+
+    Raises:
+        ValueError: it has other keys.
+    """
+    if type(value) is not dict or list(value) != list(shape):
+        raise ValueError("another layout")
+    for name, inner in shape.items():
+        if inner is None:
+            yield value[name]
+        else:
+            yield from _leaves(value[name], inner)
+
+
+def _array(values: Sequence[Any], usual: Any, kind: type | None) -> Any:
+    """Return values as an array; None if one is of another class than the usual ones.
+
+    Args:
+        values: of other lines.
+        usual: those of the usual lines.
+        kind: of the values; object for any that all have.
+    """
+    import pyarrow as pa
+
+    kinds = {type(each) for each in values if each is not None}
+    if kind is float and int in kinds:
+        values, kinds = [float(each) if type(each) is int else each for each in values], (kinds - {int}) | {float}
+    if not kinds:
+        return pa.nulls(len(values), usual.type)
+    own = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}.get(next(iter(kinds)))
+    if len(kinds) > 1 or own is None or (own != usual.type and usual.null_count < len(usual)):
+        return None
+    if float in kinds and not all(map(math.isfinite, filter(None, values))):
+        return None
+    return pa.array(values, own)
+
+
+_LINE_END, _QUOTE, _BACKSLASH = b'\n"\\'
 _SPACE = 32
 
 
@@ -95,43 +256,111 @@ class _Value(NamedTuple):
     around: tuple[bytes, bytes] | None
 
 
+_Path = tuple[str, ...]
+_Shape = dict[str, "_Shape | None"]
+"""The keys of an object; of a value that is none, None."""
+
+
 class _Layout(NamedTuple):
     """The parts of a line between its quotes.
 
     Attributes:
         size: how many there are.
         constant: those that all lines have, by their numbers.
-        keys: the place of the value of each, in order.
+        values: the place of each, by the keys that lead to it, in order.
+        shape: the keys.
     """
 
     size: int
     constant: dict[int, bytes]
-    keys: dict[str, _Value]
+    values: dict[_Path, _Value]
+    shape: _Shape
+
+    def kinds(self, of_fields: Mapping[str, type] | None) -> dict[_Path, type | None] | None:
+        """Return the kind of each value, given those of the fields of a class: object for any if there is no class.
+
+        It is None of a value that has no field, and there are no kinds if the value of a field is an object.
+        """
+        if of_fields is None:
+            return dict.fromkeys(self.values, object)
+        if any(of_fields.get(path[0]) for path in self.values if len(path) > 1):
+            return None
+        return {path: of_fields.get(path[0]) if len(path) == 1 else None for path in self.values}
+
+    def fits(self, parts: Any) -> Any:
+        """Return for each line whether it has this layout, but for its tokens; None if all have it."""
+        from pyarrow.compute import MatchSubstringOptions, call_function
+
+        found: list[Any] = []
+        for part, text in self.constant.items():
+            column = only_chunk(parts.column(part))
+            if not _are_all(column, text):
+                found.append(call_function("equal", [column, scalar_of(text.decode(), column.type)]))
+        for part, around in ((value.part, value.around) for value in self.values.values() if value.around):
+            for function, text in zip(("starts_with", "ends_with"), around, strict=True):
+                options = MatchSubstringOptions(text.decode())
+                found.append(call_function(function, [only_chunk(parts.column(part))], options))
+        found = [each for each in found if each.false_count]
+        return functools.reduce(lambda one, other: call_function("and", [one, other]), found) if found else None
+
+    def batch(self, arrays: Mapping[_Path, Any]) -> Any:
+        """Return the values as columns, those of objects as structs."""
+        import pyarrow as pa
+
+        columns = _columns(arrays, self.shape, ())
+        return pa.RecordBatch.from_arrays(list(columns.values()), list(columns)) if columns else None
+
+
+def _columns(arrays: Mapping[_Path, Any], shape: _Shape, above: _Path) -> dict[str, Any]:
+    import pyarrow as pa
+
+    found = {}
+    for name, inner in shape.items():
+        if inner is not None:
+            parts = _columns(arrays, inner, (*above, name))
+            if parts:
+                found[name] = pa.StructArray.from_arrays(list(parts.values()), list(parts))
+        elif (*above, name) in arrays:
+            found[name] = arrays[*above, name]
+    return found
 
 
 def _layout(line: bytes) -> _Layout | None:
-    """Return the layout of a line; None if it is no object of strings, numbers, bools and nulls."""
-    parts = line.split(b'"')
-    constant, keys, place = {0: parts[0]}, {}, 1
+    """Return the layout of a line; None if it is no object of strings, numbers, bools, nulls and such objects."""
+    parts, shape = line.split(b'"'), _Shape()
+    constant, values, place = {0: parts[0]}, dict[_Path, _Value](), 1
+    path, objects = list[str](), [shape]
     if not _BEGIN.fullmatch(parts[0]) or len(parts) > _MOST_PARTS:
         return None
     while place < len(parts) - 1:
         name, behind = parts[place].decode(), parts[place + 1]
         constant[place] = parts[place]
-        if name in keys:
+        if name in objects[-1]:
             return None
+        if _OBJECT.fullmatch(behind):
+            constant[place + 1] = behind
+            inner: _Shape = {}
+            objects[-1][name] = inner
+            objects.append(inner)
+            path.append(name)
+            place += 2
+            continue
+        objects[-1][name] = None
         if found := _TOKEN.fullmatch(behind):
-            keys[name] = _Value(place + 1, (found[1], found[3]))
+            values[*path, name] = _Value(place + 1, (found[1], found[3]))
             behind, place = found[3], place + 2
         elif _COLON.fullmatch(behind) and place + 3 < len(parts):
             constant[place + 1], constant[place + 3] = behind, parts[place + 3]
-            keys[name] = _Value(place + 2, None)
+            values[*path, name] = _Value(place + 2, None)
             behind, place = parts[place + 3], place + 4
         else:
             return None
-        if not (_END if place == len(parts) else _COMMA).fullmatch(behind):
+        closed, is_end = behind.count(b"}"), place == len(parts)
+        if not (_END if is_end else _COMMA).fullmatch(behind) or closed > len(path) + is_end:
             return None
-    return _Layout(len(parts), constant, keys) if 0 < len(keys) <= _MOST_KEYS and place == len(parts) else None
+        del path[max(len(path) - closed, 0) :], objects[len(objects) - closed :]
+    is_whole = place == len(parts) and not objects
+    return _Layout(len(parts), constant, values, shape) if is_whole and 0 < len(values) <= _MOST_KEYS else None
 
 
 _MOST_PARTS = 1 << 12
@@ -139,9 +368,10 @@ _MOST_KEYS = 16
 """With more, the tokens of a line take longer in columns than `json` takes for it (pyarrow 26)."""
 _BEGIN = re.compile(rb" *\{ *")
 _COLON = re.compile(rb" *: *")
-_COMMA = re.compile(rb" *, *")
-_END = re.compile(rb" *\} *")
-_TOKEN = re.compile(rb"( *: *)([^ ,:{}\[\]]+)( *[,}] *)")
+_OBJECT = re.compile(rb" *: *\{ *")
+_COMMA = re.compile(rb"[ }]*, *")
+_END = re.compile(rb"[ }]*\}[ }]*")
+_TOKEN = re.compile(rb"( *: *)([^ ,:{}\[\]]+)([ }]*(?:,|\}) *)")
 
 
 def _parts(text: bytes, size: int) -> Any:
@@ -163,18 +393,16 @@ def _parts(text: bytes, size: int) -> Any:
     )
 
 
-def _arrays(parts: Any, layout: _Layout, kinds: Mapping[str, type] | None) -> dict[str, Any] | None:
-    """Return the values of each key, if there is a kind for it or no kinds at all; None if a line is another one."""
-    if not all(_are_all(only_chunk(parts.column(part)), text) for part, text in layout.constant.items()):
-        return None
+def _arrays(parts: Any, layout: _Layout, kinds: Mapping[_Path, type | None]) -> dict[_Path, Any] | None:
+    """Return the values of the lines of a layout for which there is a kind; None if one is of another kind."""
     found = {}
-    for name, value in layout.keys.items():
-        kind, texts = object if kinds is None else kinds.get(name), only_chunk(parts.column(value.part))
+    for path, value in layout.values.items():
+        kind, texts = kinds[path], only_chunk(parts.column(value.part))
         array = texts if value.around is None else _values(texts, value.around, kind)
         if array is None or (value.around is None and kind not in (None, object, str)):
             return None
         if kind is not None:
-            found[name] = array
+            found[path] = array
     return found
 
 
@@ -190,34 +418,22 @@ def _are_all(texts: Any, text: bytes) -> bool:
 
 
 def _values(texts: Any, around: tuple[bytes, bytes], kind: type | None) -> Any:
-    """Return the values of tokens; None if a text has something else around its token, or a token is of another kind.
+    """Return the values of tokens; None if a token is of another kind.
 
     Args:
         texts: the tokens, with what is around them.
         around: which bytes these are.
-        kind: of the values; object for any that all have, None if nobody needs them.
+        kind: of the values; object for any that all have, None if no step needs them.
     """
     import pyarrow as pa
-    from pyarrow.compute import call_function
+    from pyarrow.compute import SliceOptions, call_function
 
     before, behind = around
-    tokens = _within(texts, before, behind)
-    if tokens is None:
-        return None
+    tokens = call_function("utf8_slice_codeunits", [texts], SliceOptions(len(before), -len(behind)))
     is_null = call_function("equal", [tokens, scalar_of("null", pa.string())])
     if call_function("any", [is_null]).as_py():
         tokens = call_function("if_else", [is_null, pa.NA, tokens])
     return next((read for read in _read(tokens, kind) if read is not None), None)
-
-
-def _within(texts: Any, before: bytes, behind: bytes) -> Any:
-    """Return texts without what is before and behind a token in each; None if one has something else there."""
-    from pyarrow.compute import MatchSubstringOptions, SliceOptions, call_function
-
-    for function, text in (("starts_with", before), ("ends_with", behind)):
-        if not call_function("all", [call_function(function, [texts], MatchSubstringOptions(text.decode()))]).as_py():
-            return None
-    return call_function("utf8_slice_codeunits", [texts], SliceOptions(len(before), -len(behind)))
 
 
 def _read(tokens: Any, kind: type | None) -> Iterator[Any]:
