@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import json
 import math
 import re
 import time
@@ -15,7 +16,7 @@ import pytest
 
 import dstream as ds
 import sources
-from collectors import counting, grouping_by, summing
+from collectors import counting, grouping_by, summing, to_list
 from dstream import Stream
 from dstream.connectors.dataframes import rows_of_table
 from dstream.engine.auto import placement
@@ -239,6 +240,43 @@ def test_a_grouping_by_a_called_function_is_measured(facts):
     _took(costs, graph, 1000, 1.0)
 
     assert 0.9 < estimate(objects(1000), by_call, facts, costs=costs).seconds_here < 1.1
+
+
+_PATTERN = re.compile("a+b")
+
+
+def _total(n):
+    total = 0
+    for each in range(n):
+        total += each
+    return total
+
+
+_UNBOUNDED = [lambda n: sum(i * i for i in range(n)), math.factorial, lambda n: 3**n, lambda n: 1 << n, _total]
+_BOUNDED = [
+    lambda n: n**2, lambda n: sum(n * i for i in range(3)), lambda n: n.value, lambda n: n["a"].lower(),
+    lambda n: [each.lower() for each in n.split()],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fn", [*_UNBOUNDED, lambda n: _PATTERN.search(n), json.loads])
+def test_an_expression_whose_cost_nothing_tells_is_measured(fn):
+    """Such as a loop over a range, a power, or what a library does, in a key or in a collector."""
+    assert not estimate(objects().sorted(key=fn)).is_measured
+    assert not estimate(objects(), grouping_by(fn, to_list())).is_measured
+
+
+@pytest.mark.parametrize("fn", _BOUNDED)
+def test_an_expression_costs_what_its_operators_do(fn):
+    """Also before its first run."""
+    assert estimate(objects().sorted(key=fn)).is_measured
+    assert estimate(objects().map(fn)).is_measured
+
+
+@pytest.mark.parametrize("fn", _UNBOUNDED[::2])
+def test_a_step_whose_cost_nothing_tells_is_measured(fn):
+    """As a key is."""
+    assert not estimate(objects().map(fn)).is_measured
 
 
 @pytest.mark.parametrize(

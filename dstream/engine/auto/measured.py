@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
+from types import BuiltinFunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from dstream.engine.physical.vertices import Items, SourceSplits, Splits, Vertex
-from dstream.expressions import Expression
 from dstream.expressions.reader import read
+from dstream.expressions.tree import Applied, Called, Constant, Expression
 from dstream.failures import is_our_name
 from dstream.plan.operations.elementwise import Chain, ServiceFunction
 from dstream.plan.operations.streams import Node
@@ -26,7 +28,7 @@ class Calls(NamedTuple):
     """The calls of a vertex, by which it is recognized in a later plan.
 
     Attributes:
-        codes: the code of the functions that it calls.
+        codes: the code of the functions that it calls; those of C themselves.
         origins: the kinds of the sources that it reads: a row of a file costs more than a number of a range.
     """
 
@@ -112,13 +114,46 @@ def _kind_of(source: Any) -> Any:
 
 
 def _codes_of_node(node: Node | None) -> Iterator[Any]:
-    """Give the code of each function that an operation calls, but for those that are read as expressions."""
+    """Give the code of each function that an operation calls, but for those whose cost their operators tell."""
     if isinstance(node, Chain):
         for op in node.ops:
-            if op.evaluation.expression is None and op.action not in ("peek", "count"):
+            # What an expression calls of a library has a constant in the estimate.
+            if not _is_bounded(op.evaluation.expression) and op.action not in ("peek", "count"):
                 yield from _codes(op.fn)
     elif node is not None:
         yield from _codes_in(node)
+
+
+def _has_known_cost(expression: Any) -> bool:
+    """Say whether a function is an expression that costs what its operators do, whoever evaluates it."""
+    return _is_bounded(expression) and not any(map(_calls_library, expression.walk()))
+
+
+def _is_bounded(expression: Any) -> bool:
+    """Say whether a function is an expression whose cost does not grow with a number, as rounds of a loop do."""
+    return isinstance(expression, Expression) and not any(map(_grows, expression.walk()))
+
+
+def _grows(each: Expression) -> bool:
+    if isinstance(each, Applied):
+        return each.operator in ("**", "<<") and not isinstance(each.operands[1], Constant)
+    return isinstance(each, Called) and each.function in _GROWING and not _are_constant(each.arguments)
+
+
+def _are_constant(arguments: Iterable[Expression]) -> bool:
+    return all(isinstance(each, Constant) for each in arguments)
+
+
+_GROWING = frozenset({"math.comb", "math.factorial", "math.perm", "pow", "range"})
+
+
+def _calls_library(each: Expression) -> bool:
+    if isinstance(each, Constant):
+        return type(each.value) is re.Pattern
+    return isinstance(each, Called) and each.function.partition(".")[0] in _LIBRARIES
+
+
+_LIBRARIES = frozenset({"collections", "dataclasses", "datetime", "decimal", "json", "re"})
 
 
 def _codes_in(value: Any) -> Iterator[Any]:
@@ -126,8 +161,7 @@ def _codes_in(value: Any) -> Iterator[Any]:
     if is_dataclass(value) and not isinstance(value, type):
         for name in _field_names(type(value)):
             field = getattr(value, name, None)
-            # A key that is an expression costs what its operators do, whoever evaluates it.
-            if not (name == "key" and callable(field) and isinstance(read(field), Expression)):
+            if not (name == "key" and callable(field) and _has_known_cost(read(field))):
                 yield from _codes_of_field(field)
 
 
@@ -143,8 +177,7 @@ _OTHERS = frozenset({"upstream", "upstreams", "left", "right", "step", "facts", 
 def _codes_of_field(value: Any) -> Iterator[Any]:
     if isinstance(value, Collector):
         if value.on_columns() is None:
-            # An expression costs what its operators do, whoever evaluates it.
-            yield from _codes_of_all(fn for _, fn in value.functions if not isinstance(read(fn), Expression))
+            yield from _codes_of_all(fn for _, fn in value.functions if not _has_known_cost(read(fn)))
     elif isinstance(value, Gatherer):
         yield from _codes(value.integrator)
     elif isinstance(value, tuple):
@@ -168,6 +201,8 @@ def _codes(fn: Any) -> Iterator[Any]:
     elif (code := getattr(fn, "__code__", None)) is not None:
         if not is_our_name(getattr(fn, "__module__", None) or ""):
             yield code
+    elif isinstance(fn, BuiltinFunctionType) and isinstance(fn.__self__, ModuleType):
+        yield fn
     elif is_our_name(type(fn).__module__):
         # Such as the function that names a step in an exception.
         inner = getattr(fn, "fn", None)
