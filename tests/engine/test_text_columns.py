@@ -56,7 +56,10 @@ SAME: list[tuple[str, list[str]]] = [
     *[
         (written.replace("TEXT", made), items)
         for written in ("len(TEXT)", "(TEXT)[1:]", "(TEXT).upper()")
-        for made in ("x.replace('a', 'é')", "x + x", "'é' if x < 'b' else x", "x if x < 'b' else x + 'é'")
+        for made in (
+            *("x.replace('a', 'é')", "x + x", "'é' if x < 'b' else x", "x if x < 'b' else x + 'é'"),
+            *("x.split('a')[0]", "x.split('a')[-1]"),
+        )
         for items in (_ASCII, _ALL)
     ],
     ("x.lower()", ["ΟΔΟΣ ΣΑ", "É"]),
