@@ -74,6 +74,14 @@ def have_plain_parts(items: list[Any], names: Iterable[str]) -> bool:
         items: the items.
         names: of attributes, or keys of dictionaries that may be absent.
     """
+    try:
+        return _have_plain_parts(items, names)
+    except (AttributeError, TypeError):
+        # Such as a class without a hash, by its metaclass.
+        return False
+
+
+def _have_plain_parts(items: list[Any], names: Iterable[str]) -> bool:
     kinds: set[Any] = set(map(type, items))
     if kinds == {dict}:
         parts = [map(dict.get, items, repeat(name)) for name in names]
@@ -81,10 +89,7 @@ def have_plain_parts(items: list[Any], names: Iterable[str]) -> bool:
         parts = [map(attrgetter(name), items) for name in names]
     else:
         return False
-    try:
-        return all(set(map(type, each)) <= _IMMUTABLE for each in parts)
-    except (AttributeError, TypeError):
-        return False
+    return all(set(map(type, each)) <= _IMMUTABLE for each in parts)
 
 
 def _has_plain_attributes(kind: Any, names: Iterable[str]) -> bool:

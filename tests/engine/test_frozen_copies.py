@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import pytest
 
+import dstream as ds
 from dstream.base.copies import copier_of
 from dstream.errors import SerializationError
 from dstream.operators.rows.batches import copies as copied
@@ -214,3 +215,14 @@ def test_an_object_of_a_class_without_a_hash_is_named(item):
     """As one that cannot be pickled."""
     with pytest.raises(SerializationError, match=f"{type(item).__name__} .*NoHash.* cannot be pickled"):
         copied([item])
+
+
+@pytest.mark.parametrize("count", [3, 5_000])
+@pytest.mark.parametrize("wrap", [lambda item: item, lambda item: (item,), lambda item: {"a": item}])
+def test_a_run_names_an_object_of_a_class_without_a_hash(count, wrap):
+    """Few and many."""
+    with (
+        ds.connect(storage="memory:") as context,
+        pytest.raises(SerializationError, match=r"NoHash.* cannot be pickled"),
+    ):
+        context.stream([wrap(NoHash()) for _ in range(count)]).filter(lambda item: item).to_list()

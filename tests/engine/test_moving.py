@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import threading
 import uuid
@@ -210,3 +211,32 @@ def test_what_cannot_travel_is_refused_before_it_runs(moving):
     lock = threading.Lock()
     with pytest.raises(errors.SerializationError, match="lock"):
         context.stream(range(40), 5).map(lambda n: lock.locked()).to_list()
+
+
+def test_an_item_that_cannot_move_is_named(moving_to_spark):
+    """As one that Spark reads from the beginning: the run fails, and gives no part of its results."""
+
+    class Locked:
+        lock = threading.Lock()
+
+        def __init__(self, n):
+            self.n = n
+
+        def __repr__(self):
+            return f"Locked({self.n})"
+
+    def refusal(end):
+        try:
+            assert len(end(context.stream([Locked(n) for n in range(40)], 5))) == 40
+        except errors.SerializationError as error:
+            return "\n".join([str(error), *error.__notes__])
+        return ""
+
+    context, engine = moving_to_spark
+    moved = len(engine.borders)
+    ends = (lambda stream: stream.to_list(), lambda stream: stream.map(lambda each: each.n).sorted().to_list())
+    refused = list(filter(None, map(refusal, ends * 8)))
+    assert 0 < len(refused) <= sum(border.moves for border in engine.borders[moved:])
+    for each in refused:
+        assert re.search(r"Locked Locked\(\d+\) cannot be pickled: cannot pickle '_thread.lock' object", each)
+        assert "stream(list)" in each

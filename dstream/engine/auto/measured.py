@@ -110,7 +110,8 @@ def _levels_of(splits: Splits) -> Sequence[Splits]:
 def _kind_of(source: Any) -> Any:
     items = getattr(source, "iterable", None)
     first = type(items[0]) if type(items) in (list, tuple) and items else type(items)
-    return getattr(source, "maker", ""), type(source), first
+    # By its name, since a class need not have a hash.
+    return getattr(source, "maker", ""), type(source), f"{first.__module__}.{first.__qualname__}"
 
 
 def _codes_of_node(node: Node | None) -> Iterator[Any]:

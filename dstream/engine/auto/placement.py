@@ -227,7 +227,11 @@ def _nobody_can_tell(operations: Sequence[Node]) -> bool:
 
 def _gives_immutable(source: Any) -> bool:
     """Say whether nobody can change the items of a source, so that they need not be copied."""
-    return getattr(source, "is_free_to_read", False) or _are_immutable(getattr(source, "iterable", None))
+    try:
+        return getattr(source, "is_free_to_read", False) or _are_immutable(getattr(source, "iterable", None))
+    except TypeError:
+        # The class of an item has no hash, by its metaclass: a task names that item.
+        return False
 
 
 def _are_immutable(items: Any) -> bool:
