@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -58,3 +59,14 @@ def test_what_has_run_of_a_series_at_any_time_has_all_kinds():
     assert seeds == list(range(7, 7 + 3000))
     assert [kind for kind, *_ in chunks[:4]] == ["number", "reader"] * 2
     assert sum(last - first for _, first, last in chunks) == 4000
+
+
+def test_programs_that_cannot_run_end_no_series_and_are_no_success(tmp_path, monkeypatch, capsys):
+    """They are not in the log, so that they run the next time, and the others are."""
+    monkeypatch.setattr(columns, "_commit", lambda: "new")
+    monkeypatch.setattr(columns, "ProcessPoolExecutor", lambda *_, **__: ThreadPoolExecutor(1))
+    monkeypatch.setattr(columns, "_ran", lambda kind, *_: Counter(programs=1) if kind == "number" else {}["space"])
+
+    assert columns.run(40, 7, ["number", "reader"], 1, tmp_path / "series.txt") is False
+    assert [chunk[0] for chunk in columns._Series(tmp_path / "series.txt").found] == ["number"]
+    assert "FAILED:\nTraceback" in capsys.readouterr().out

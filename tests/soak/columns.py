@@ -19,10 +19,11 @@ import resource
 import subprocess
 import sys
 import time
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, as_completed
 from importlib import import_module
 from itertools import product
 from multiprocessing import get_context
@@ -70,14 +71,31 @@ def run(programs: int, seed: int, kinds: Sequence[str], processes: int, log: Pat
     with ProcessPoolExecutor(processes, get_context("spawn"), initializer=_begin) as pool:
         running = {pool.submit(_ran, *chunk): chunk for chunk in chunks if chunk not in before}
         for future in as_completed(running):
-            counts[running[future][0]] += future.result()
-            series.add(running[future], future.result())
+            found = _ended(future, running[future])
+            counts[running[future][0]] += found
+            if not found["FAILED"]:
+                series.add(running[future], found)
     for kind in kinds:
         print(f"{counts[kind]['programs']:7,}  {kind}, {counts[kind]['DIFFERS']} differ")
-    seconds, bad = time.monotonic() - began, sum(each["DIFFERS"] for each in counts.values())
+    seconds, bad = time.monotonic() - began, sum(each["DIFFERS"] + each["FAILED"] for each in counts.values())
     total = sum(each["programs"] for each in counts.values())
     print(f"{total:,} programs from seed {seed}: {bad} differ\n{seconds:.0f} s")
     return not bad
+
+
+def _ended(future: Future[Counter[str]], chunk: _Chunk) -> Counter[str]:
+    """Return what became of a chunk; one that has failed by itself, as without space on the disk, ends no series.
+
+    Raises:
+        BrokenExecutor: the process of this one and of all others is dead.
+    """
+    try:
+        return future.result()
+    except BrokenExecutor:
+        raise
+    except Exception:
+        print(f"{chunk} FAILED:\n{traceback.format_exc()}", flush=True)
+        return Counter(FAILED=1)
 
 
 def _chunks(programs: int, seed: int, kinds: Sequence[str]) -> Iterator[_Chunk]:
