@@ -28,6 +28,7 @@ _IMMUTABLE = frozenset(
 _MOST_LEVELS = 8
 _MOST_PARTS = 100_000
 """Containers inside of items beyond which a pickle, which copies each of them once, is the simpler way."""
+_FEW_MEMBERS = 8
 _HEAP_TYPE = 1 << 9
 _GET_STATE, _SET_STATE = (getattr(dataclasses, f"_dataclass_{name}state", None) for name in ("get", "set"))
 """The methods of frozen dataclasses with slots, which do as usual."""
@@ -176,15 +177,25 @@ def without_garbage_collection() -> Iterator[None]:
 
 def _are_immutable(parts: Parts, levels: int = _MOST_LEVELS) -> bool:
     """Say whether nobody can change any of some values, which may be nested in so many levels."""
-    if set(map(type, parts())) <= _IMMUTABLE:
+    kinds: set[Any] = set(map(type, parts()))
+    if kinds <= _IMMUTABLE or (kinds - _IMMUTABLE == {tuple} and _are_short_tuples(parts)):
         return True
     others = (value for value in parts() if type(value) not in _IMMUTABLE)
     # An object that is part of many items is looked at once.
     found = list({id(value): value for value in islice(others, _MOST_PARTS)}.values())
     if levels == 0 or next(others, None) is not None:
         return False
-    kinds: Iterable[Any] = {id(type(value)): type(value) for value in found}.values()
-    return all(_are_frozen(kind, [value for value in found if type(value) is kind], levels - 1) for kind in kinds)
+    told: Iterable[Any] = {id(type(value)): type(value) for value in found}.values()
+    return all(_are_frozen(kind, [value for value in found if type(value) is kind], levels - 1) for kind in told)
+
+
+def _are_short_tuples(parts: Parts) -> bool:
+    """Say whether the tuples among some values have few members, such as pairs, and of these nobody can change any."""
+    tuples = [value for value in parts() if type(value) is tuple]
+    return (
+        sum(map(len, tuples)) <= _FEW_MEMBERS * len(tuples)
+        and set(map(type, chain.from_iterable(tuples))) <= _IMMUTABLE
+    )
 
 
 def _are_frozen(kind: Any, values: list[Any], levels: int) -> bool:

@@ -24,10 +24,9 @@ import pyarrow.parquet as pq
 import dstream as ds
 import sources
 from collectors import counting, grouping_by, summing
-from dstream.base.copies import copied
 from dstream.engine.auto.constants import COSTS, MACHINE, machine_scale
 from dstream.engine.inprocess import InProcessEngine
-from dstream.operators.rows.batches import dumps_items, loads_items
+from dstream.operators.rows.batches import copies, dumps_items, loads_items
 from dstream.stream.base import BaseStream
 
 __all__ = ["main"]
@@ -112,7 +111,7 @@ def _of_items(ctx: ds.Context) -> Measured:
     yield "pickled_scalar", _each(lambda count: loads_items(dumps_items(scalars[:count]))), COSTS.pickled_scalar
     rows = [{"a": number, "b": str(number)} for number in range(LARGE)]
     yield "pickled_object", _each(lambda count: loads_items(dumps_items(rows[:count]))), COSTS.pickled_object
-    yield "copied", _each(lambda count: copied(rows[:count])), COSTS.copied
+    yield "copied", _each(lambda count: copies(rows[:count])), COSTS.copied
     inlined = _each(lambda count: _mapped(objects(count), lambda pair: (pair[0], pair[1]), 5).map(called).count())
     inlined -= _each(lambda count: objects(count).map(called).count())
     yield "inlined", inlined / 5 / 3, COSTS.inlined
