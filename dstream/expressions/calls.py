@@ -287,7 +287,7 @@ def read_rounds(
         CannotRead: a part of it cannot be read.
     """
     first = used_up(generators[0].iter, body)
-    if {each.target.id for each in _walruses([*members, *generators])} & body.variables.keys():
+    if {each.target.id for each in _walruses([*members, *generators])} & {*body.variables, *body.functions}:
         raise UnreadableName("assigns a variable of the function inside of a loop", line=members[0].lineno)
     inside = body.inside({name for each in generators for name in _assigned_in(each)})
     loops: list[Loop] = []

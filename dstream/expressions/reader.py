@@ -11,7 +11,7 @@ import functools
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, TypeAlias
 
@@ -275,8 +275,9 @@ class _Reading:
         stands_for = [(value, *self.named(value)) for value in arguments]
         if function.captured & body.shadowed:
             raise UnreadableName(f"calls {function.name} where a variable has a name that it captures")
-        # What it captures has the value that the variable has where it is called.
-        inner = body.inside({*function.own, function.name})
+        # What it captures has the value that the variable has where it is called. It changes no container of these:
+        # what it adds would not be known outside.
+        inner = replace(body.inside({*function.own, function.name}), fresh=frozenset())
         for name, (_, value, _) in zip(function.parameters, stands_for, strict=True):
             inner = inner.with_variable(name, value)
         self.count()

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import ast
-import collections
 import copy
-import dataclasses
 from collections.abc import Iterable, Sequence
 
 from dstream.expressions.calls import function_read, kinds_of_exceptions, used_up
 from dstream.expressions.effects import IN_PLACE, KNOWN
 from dstream.expressions.resolution import UnreadableName
+from dstream.expressions.source import names_bound
 from dstream.expressions.statements import (
     STATEMENTS,
     asserted,
     changed,
     check_known,
+    check_names,
+    default_dict,
     defined,
+    names_behind,
     names_of_target,
     raised,
     taken_apart,
     without_leading_walrus,
 )
-from dstream.expressions.syntax import BINARY, Body, all_read, is_of_the_item, object_named, read_syntax
+from dstream.expressions.syntax import BINARY, Body, all_read, object_named, read_syntax
 from dstream.expressions.tree import (
     Applied,
     Built,
@@ -52,10 +54,9 @@ def read_routine(statements: Sequence[ast.stmt], body: Body) -> Routine:
     Raises:
         CannotRead: they may change something else, or a variable may have no value where it is used.
     """
-    stored = {
-        each.id for one in statements for each in ast.walk(one) if isinstance(each, ast.Name) and _is_stored(each)
-    }
-    arguments = sorted(stored & body.variables.keys())
+    check_names(statements, body)
+    bound = names_bound(statements)
+    arguments = sorted(bound.keys() & body.variables.keys())
     # A container that comes from elsewhere at any place of the function is changed at none: so once more with these.
     shared, mixed = frozenset[str](), frozenset[str]()
     while True:
@@ -68,10 +69,6 @@ def read_routine(statements: Sequence[ast.stmt], body: Body) -> Routine:
         if reading.shared == shared and reading.mixed == mixed:
             return Routine(Statement("block", (*first, *block.inner)))
         shared, mixed = frozenset(reading.shared), frozenset(reading.mixed)
-
-
-def _is_stored(name: ast.Name) -> bool:
-    return isinstance(name.ctx, ast.Store)
 
 
 class _Routine:
@@ -107,9 +104,28 @@ class _Routine:
             self.shared.add(name)
         if not self._has_new_members(value):
             self.mixed.add(name)
-        if isinstance(value, Local):  # Two names of one container: what one of them adds is a member of the other's.
-            self.mixed |= {name, *self._named(value)}
+        if self._hold(value) and isinstance(value, Choice | Let | Local):
+            self.mixed.add(name)  # Two names of one container: what one of them adds is a member of the other's.
         return body.with_variable(name, Local(self._number(name, body)), is_fresh=name not in self.shared)
+
+    def _hold(self, value: Expression) -> set[str]:
+        """Take down the variables whose containers get a second name or place, by which members may be added."""
+        held = self._held(value)
+        self.mixed |= held
+        return held
+
+    def _held(self, value: Expression) -> set[str]:
+        """Return the variables whose containers are a value, or members of it."""
+        match value:
+            case Local():
+                return set(self._named(value))
+            case Built(_, _, parts) | Display(_, parts) | Comprehension(_, _, parts):
+                pass
+            case Choice() | Let():
+                parts = value.parts()
+            case _:
+                return set()
+        return {name for each in parts for name in self._held(each)}
 
     def _number(self, name: str, body: Body) -> int:
         if name not in self._numbers:
@@ -175,7 +191,7 @@ class _Routine:
 
     def _assign(self, targets: Sequence[ast.expr], syntax: ast.expr, body: Body, made: list[Statement]) -> Body:
         is_unpacked = isinstance(targets[0], ast.Tuple)
-        value = _default_dict(syntax, body) or (taken_apart if is_unpacked else read_syntax)(syntax, body)
+        value = default_dict(syntax, body) or (taken_apart if is_unpacked else read_syntax)(syntax, body)
         for target in targets:
             match target:
                 case ast.Name(id=name):
@@ -206,10 +222,12 @@ class _Routine:
             raise UnreadableName(f"changes {name.id}, which may be a part of an item", line=name.lineno)
         return read_syntax(name, body)
 
-    def _keep(self, name: str, values: Sequence[Expression]) -> None:
+    def _keep(self, name: str, values: Sequence[Expression], *, are_used_up: bool = False) -> None:
         """Take down that a variable's container gets members."""
-        if not all(map(self._is_new, values)):
+        if not all(map(self._has_new_members if are_used_up else self._is_new, values)):
             self.mixed.add(name)
+        for each in values:
+            self._hold(each)
 
     def _change(self, statement: ast.AugAssign, body: Body, made: list[Statement]) -> Body:
         sign = BINARY.get(type(statement.op))
@@ -244,8 +262,7 @@ class _Routine:
                     raise UnreadableName(f"calls .{method}() with a keyword", line=syntax.lineno)
                 is_used_up = method in ("extend", "update")
                 given = tuple(used_up(each, body) if is_used_up else read_syntax(each, body) for each in arguments)
-                if not all(map(self._has_new_members if is_used_up else self._is_new, given)):
-                    self.mixed.add(of.id)
+                self._keep(of.id, given, are_used_up=is_used_up)
                 return Method(container, method, given)
             case ast.Call(ast.Attribute(member, method), arguments, []) if method in _ADDING:
                 found = self._member_mutated(member, body)
@@ -277,7 +294,7 @@ class _Routine:
     ) -> Body | None:
         (chosen, first), (other, second) = self.block(then, body), self.block(otherwise, body)
         made.append(Statement("if", (test, chosen, other)))
-        return _both([first, second])
+        return names_behind([first, second])
 
     def _asserted(self, statement: ast.Assert, body: Body, made: list[Statement]) -> Body:
         test, error = asserted(statement, body)
@@ -305,9 +322,15 @@ class _Routine:
             handlers.append(handler)
             ends.append(end)
         last, end = self.block(statement.finalbody, body)
+        if statement.finalbody and any(map(_may_change_in_place, (tried, otherwise, *handlers))):
+            # A jump or an exception at the end would take the place of `ChangedInPlace`.
+            raise UnreadableName("changes a variable inside of a try with finally", line=statement.lineno)
         made.append(Statement("try", (tried, otherwise, last, *handlers)))
+        behind = None if end is None else names_behind(ends)
+        if behind is None or end is None:
+            return None
         # What it assigns at the end has no value of which is sure where it begins.
-        return None if end is None else _both(ends)
+        return behind.without(names_bound(statement.finalbody).keys() - end.variables.keys())
 
     def _handler(self, handler: ast.ExceptHandler, body: Body) -> tuple[Statement, Body | None]:
         if handler.type is None:
@@ -316,6 +339,8 @@ class _Routine:
         if handler.name is None:
             block, behind = self.block(handler.body, body)
             return Statement("handler", (kinds, block)), behind
+        if handler.name in body.variables:  # The inner one of two handlers takes the value of the outer one away.
+            raise UnreadableName(f"gives {handler.name} another value than an exception", line=handler.lineno)
         number = body.callee.variable()
         block, behind = self.block(handler.body, body.with_variable(handler.name, Local(number)))
         if not _is_shown_alone(Local(number), block):
@@ -337,7 +362,7 @@ class _Routine:
         is_complete = last.guard is None and isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None
         made.append(Statement("match", (of, *cases)))
         # A case that fails may have given variables values before.
-        return _both(ends if is_complete else [*ends, body])
+        return names_behind(ends if is_complete else [*ends, body])
 
     def _captured(self, pattern: ast.pattern, body: Body) -> tuple[Body, tuple[int, ...]]:
         """Return the names inside of a case; variables of its pattern get the names that they have there."""
@@ -350,8 +375,8 @@ class _Routine:
                 case ast.MatchMapping(rest=str(name)):
                     names.append(name)
                     each.rest = f"l{self._number(name, body)}"
-                case ast.MatchClass(cls=ast.Name(id=name) as kind) if object_named(kind, body) in _MATCHED:
-                    pass
+                case ast.MatchClass(cls=ast.Name() as kind) if (found := object_named(kind, body)) in _MATCHED:
+                    kind.id = found.__name__  # The user may have another name for it.
                 case ast.MatchClass() | ast.Attribute():
                     raise UnreadableName("matches a class", "the builtin types can be read", pattern.lineno)
         return self._taken(names, body)
@@ -368,7 +393,7 @@ class _Routine:
             case Called(function, _):
                 return function in _MAKING
             case Method(_, name, _):
-                return name in _METHODS_MAKING
+                return name == "copy" or name in _METHODS_MAKING_ALL
             case Choice(_, chosen, otherwise):
                 return self._is_new(chosen) and self._is_new(otherwise)
             case Let(_, _, within):
@@ -378,14 +403,18 @@ class _Routine:
     def _has_new_members(self, value: Expression) -> bool:
         """Return whether no member of a container is one of an item."""
         match value:
+            case Built(_, ("*",) | ("**",), _):
+                return False
             case Built(_, _, members) | Display(_, members):
                 return all(map(self._is_new, members))
             case Comprehension(_, _, (*_, member)):  # A key of a dict is never a member that is looked up.
                 return self._is_new(member)
             case Called("list" | "dict" | "set" | "collections.Counter", ()) | Called("collections.defaultdict", _):
                 return True
-            case Constant() | Text() | Method():
+            case Constant() | Text():
                 return self._is_new(value)
+            case Method(_, name, _):
+                return name in _METHODS_MAKING_ALL
             case Called(function, _):
                 return function in _OF_NUMBERS or function in ("dataclasses.asdict", "json.loads")
         return False
@@ -397,20 +426,6 @@ def _refused(statement: ast.stmt) -> UnreadableName:
 
 _WAYS = 3
 """As expressions, and then some times until it is known which containers come from elsewhere."""
-
-
-def _default_dict(syntax: ast.expr, body: Body) -> Expression | None:
-    """Return `defaultdict(int)`, or the like, which makes members where it is looked into; None of other calls."""
-    match syntax:
-        case ast.Call(ast.Name() | ast.Attribute() as fn, [ast.Name() as kind], []) if (
-            not is_of_the_item(fn, body) and object_named(fn, body) is collections.defaultdict
-        ):
-            made = object_named(kind, body)
-            return Called("collections.defaultdict", (Constant(made),)) if made in _MADE_BY_DEFAULT else None
-    return None
-
-
-_MADE_BY_DEFAULT = (dict, float, int, list, set, str)
 
 
 def _members(value: Expression) -> Sequence[Expression]:
@@ -454,7 +469,8 @@ _MAKING = _OF_NUMBERS | frozenset(
 )
 """Functions whose results are new, or cannot be changed."""
 
-_METHODS_MAKING = frozenset({"copy", "findall", "groupdict", "most_common", "rsplit", "split", "splitlines"})
+_METHODS_MAKING_ALL = frozenset({"findall", "groupdict", "most_common", "rsplit", "split", "splitlines"})
+"""Methods whose results are new, as are all members of these."""
 _MUTATING = frozenset(
     {
         *("add", "append", "clear", "discard", "extend", "insert", "remove", "reverse", "setdefault", "sort", "update"),
@@ -462,6 +478,10 @@ _MUTATING = frozenset(
 )
 _ADDING = frozenset({"add", "append"})
 _MATCHED = (bool, bytes, dict, float, int, list, str, tuple)
+
+
+def _may_change_in_place(statement: Statement) -> bool:
+    return any(isinstance(each, Called) and each.function.startswith("dstream.value_") for each in statement.walk())
 
 
 def _is_shown_alone(error: Local, block: Statement) -> bool:
@@ -472,16 +492,3 @@ def _is_shown_alone(error: Local, block: Statement) -> bool:
             case Called("str" | "repr" | "type", (of,)) | Formatted(of, _, _):
                 shown += of == error
     return shown == sum(each == error for each in block.walk())
-
-
-def _both(ends: Sequence[Body | None]) -> Body | None:
-    """Return the names where several ways come together, of which some may end before."""
-    reached = [each for each in ends if each is not None]
-    if not reached:
-        return None
-    names = set.intersection(*(set(each.variables) for each in reached))
-    fresh = frozenset.intersection(*(each.fresh for each in reached))
-    variables = {name: reached[0].variables[name] for name in names}
-    found = [each.functions for each in reached]
-    functions = {name: each for name, each in found[0].items() if all(one.get(name) is each for one in found)}
-    return dataclasses.replace(reached[0], variables=variables, fresh=fresh, functions=functions)

@@ -12,7 +12,7 @@ import functools
 import linecache
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType
 from typing import TypeAlias
@@ -27,6 +27,7 @@ __all__ = [
     "assigned_once",
     "found_source",
     "globals_stored",
+    "names_bound",
     "stamp_of_source",
     "told",
 ]
@@ -224,8 +225,8 @@ def _imported(module: ast.Module) -> Iterator[str]:
 
 
 def _assigned_once(module: ast.Module) -> dict[str, ast.expr]:
-    counts = Counter(name for each in ast.walk(module) for name in _bound(each))
-    if _UNSEEN in counts:
+    counts = names_bound([module])
+    if _UNSEEN in counts or any(map(_binds_unseen, ast.walk(module))):
         return {}
     found = {}
     for each in module.body:
@@ -236,11 +237,22 @@ def _assigned_once(module: ast.Module) -> dict[str, ast.expr]:
     return found
 
 
-def _bound(node: ast.AST) -> Iterator[str]:
-    """Give the names that a node binds or unbinds; `_UNSEEN` if it may do so to any name of the module."""
+def _binds_unseen(node: ast.AST) -> bool:
+    """Return whether a node may bind any name of the module."""
     match node:
         case ast.Name("vars" | "locals", _) | ast.Attribute(_, "modules" | "__dict__", _):
-            yield _UNSEEN
+            return True
+    return False
+
+
+def names_bound(nodes: Iterable[ast.AST]) -> Counter[str]:
+    """Count how often each name is bound or unbound inside of nodes, also in the functions and comprehensions there."""
+    return Counter(name for one in nodes for each in ast.walk(one) for name in _bound(each))
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    """Give the names that a node binds or unbinds itself."""
+    match node:
         case ast.Name(name, ast.Store() | ast.Del()):
             yield name
         case ast.alias(name, asname):

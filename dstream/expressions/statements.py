@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import collections
 import copy
+import dataclasses
 from collections.abc import Sequence
 
 from dstream.expressions.calls import constants_of, kinds_of_exceptions, read_rounds, used_up, without_walrus
 from dstream.expressions.effects import IN_PLACE, KNOWN
 from dstream.expressions.resolution import UnreadableName
-from dstream.expressions.source import LocalFunction
-from dstream.expressions.syntax import BINARY, Body, all_read, read_syntax
+from dstream.expressions.source import LocalFunction, names_bound
+from dstream.expressions.syntax import BINARY, Body, all_read, is_of_the_item, object_named, read_syntax
 from dstream.expressions.tree import (
     Applied,
     Called,
@@ -29,7 +31,10 @@ __all__ = [
     "asserted",
     "changed",
     "check_known",
+    "check_names",
+    "default_dict",
     "defined",
+    "names_behind",
     "names_of_target",
     "raised",
     "read_block",
@@ -353,9 +358,8 @@ def defined(statement: ast.FunctionDef, body: Body) -> Body:
     has_more = given.posonlyargs or given.vararg or given.kwonlyargs or given.kwarg or given.defaults
     if has_more or statement.decorator_list or any(isinstance(each, _BEYOND) for each in inside):
         raise UnreadableName("makes a function", line=statement.lineno)
-    stored = {each.id for each in inside if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
     parameters = tuple(each.arg for each in given.args)
-    own = frozenset({*parameters, *stored})
+    own = frozenset({*parameters, *names_bound(statement.body)})
     captured = frozenset(_names_in(statement.body) - own)
     return body.with_function(LocalFunction(statement.name, parameters, tuple(statement.body), own, captured))
 
@@ -391,3 +395,48 @@ def without_leading_walrus(statement: ast.stmt) -> ast.stmt | tuple[ast.Assign, 
     made = copy.copy(statement)
     setattr(made, field, value)
     return ast.copy_location(ast.Assign([before.target], before.value), before), made
+
+
+def default_dict(syntax: ast.expr, body: Body) -> Expression | None:
+    """Return `defaultdict(int)`, or the like, which makes members where it is looked into; None of other calls."""
+    match syntax:
+        case ast.Call(ast.Name() | ast.Attribute() as fn, [ast.Name() as kind], []) if (
+            not is_of_the_item(fn, body) and object_named(fn, body) is collections.defaultdict
+        ):
+            made = object_named(kind, body)
+            return Called("collections.defaultdict", (Constant(made),)) if made in _MADE_BY_DEFAULT else None
+    return None
+
+
+_MADE_BY_DEFAULT = (dict, float, int, list, set, str)
+
+
+def names_behind(ends: Sequence[Body | None]) -> Body | None:
+    """Return the names where several ways come together, of which some may end before."""
+    reached = [each for each in ends if each is not None]
+    if not reached:
+        return None
+    names = set.intersection(*(set(each.variables) for each in reached))
+    fresh = frozenset.intersection(*(each.fresh for each in reached))
+    variables = {name: reached[0].variables[name] for name in names}
+    found = [each.functions for each in reached]
+    functions = {name: each for name, each in found[0].items() if all(one.get(name) is each for one in found)}
+    return dataclasses.replace(reached[0], variables=variables, fresh=fresh, functions=functions)
+
+
+def check_names(statements: Sequence[ast.stmt], body: Body) -> None:
+    """Check that the names of functions and exceptions have no other values, which a loop would take away, or keep.
+
+    Raises:
+        CannotRead: they have.
+    """
+    inside = [each for one in statements for each in ast.walk(one)]
+    hidden = names_bound(each.target for each in inside if isinstance(each, ast.comprehension))
+    bound = names_bound(statements) - hidden
+    handled = collections.Counter(each.name for each in inside if isinstance(each, ast.ExceptHandler))
+    for each in inside:
+        match each:
+            case ast.FunctionDef(name) if bound[name] > 1 or name in body.variables:
+                raise UnreadableName(f"gives {name} another value than a function", line=each.lineno)
+            case ast.ExceptHandler(_, str(name)) if bound[name] > handled[name] or name in body.variables:
+                raise UnreadableName(f"gives {name} another value than an exception", line=each.lineno)

@@ -14,20 +14,40 @@ _SOURCE = "dstream.expressions.source"
 _SYNTAX = "dstream.expressions.syntax"
 
 _ROUTINES = "dstream.expressions.routines"
+_STATEMENTS = "dstream.expressions.statements"
 _FORMS = "dstream.operators.rows.syntax"
 
 MUTATIONS: list[Mutation] = [
     (_ROUTINES, "        if not self._is_new(value):\n            self.shared.add(name)\n", ""),
     (_ROUTINES, "        if not self._has_new_members(value):\n            self.mixed.add(name)\n", ""),
-    (_ROUTINES, "            self.mixed |= {name, *self._named(value)}\n", "            pass\n"),
+    (_ROUTINES, "        if self._hold(value) and isinstance(value, Choice | Let | Local):\n", "        if False:\n"),
+    (_ROUTINES, "        self.mixed |= held\n", ""),
+    (_ROUTINES, "                return set(self._named(value))\n", "                return set()\n"),
+    (_ROUTINES, "            case Choice() | Let():\n                parts = value.parts()\n", ""),
+    (_ROUTINES, "            case Built(_, _, parts) | Display(_, parts) | Comprehension(_, _, parts):\n                pass\n", ""),
+    (_ROUTINES, "        for each in values:\n            self._hold(each)\n", ""),
+    (_ROUTINES, "            case Built(_, (\"*\",) | (\"**\",), _):\n                return False\n", ""),
+    (_ROUTINES, "            case Method(_, name, _):\n                return name in _METHODS_MAKING_ALL\n            case Called", "            case Method():\n                return self._is_new(value)\n            case Called"),
+    (_ROUTINES, "        if statement.finalbody and any(map(_may_change_in_place, (tried, otherwise, *handlers))):\n", "        if False:\n"),
+    (_ROUTINES, "        return behind.without(names_bound(statement.finalbody).keys() - end.variables.keys())\n", "        return behind\n"),
+    (_ROUTINES, "        if handler.name in body.variables:", "        if False:"),
+    (_ROUTINES, "                    kind.id = found.__name__", "                    pass"),
+    (_SOURCE, "case ast.ExceptHandler(_, str(name)) | ast.MatchAs(_, str(name)) | ast.MatchStar(str(name)):", "case ast.ExceptHandler(_, str(name)):"),
+    (_SOURCE, "        case ast.MatchMapping(_, _, str(name)):\n            yield name\n", ""),
+    (_STATEMENTS, "if bound[name] > 1 or name in body.variables:", "if False:"),
+    (_STATEMENTS, "if bound[name] > 1 or name in body.variables:", "if bound[name] > 1:"),
+    (_STATEMENTS, "if bound[name] > handled[name] or name in body.variables:", "if False:"),
+    (_STATEMENTS, "frozenset({*parameters, *names_bound(statement.body)})", "frozenset(parameters)"),
+    (_READING, ", fresh=frozenset())", ")"),
+    ("dstream.expressions.calls", "{*body.variables, *body.functions}", "body.variables.keys()"),
     (_ROUTINES, "        if name.id not in body.fresh:\n", "        if False:\n"),
     (_ROUTINES, "        if of.id in self.mixed:\n", "        if False:\n"),
     (_ROUTINES, "        if reading.shared == shared and reading.mixed == mixed:\n", "        if True:\n"),
     (_ROUTINES, "            if of.id in self.mixed and not", "            if False and not"),
     (_ROUTINES, "        if not _is_shown_alone(Local(number), block):\n", "        if False:\n"),
     (_ROUTINES, "        self.shared.update(names)\n", ""),
-    (_ROUTINES, "        if not all(map(self._is_new, values)):\n            self.mixed.add(name)\n", "        pass\n"),
-    (_ROUTINES, "names = set.intersection(*(set(each.variables) for each in reached))", "names = set.union(*(set(each.variables) for each in reached))"),
+    (_ROUTINES, "        if not all(map(self._has_new_members if are_used_up else self._is_new, values)):\n            self.mixed.add(name)\n", ""),
+    (_STATEMENTS, "names = set.intersection(*(set(each.variables) for each in reached))", "names = set.union(*(set(each.variables) for each in reached))"),
     (_ROUTINES, "        check_known(tried, statement.lineno)\n", ""),
     (_ROUTINES, "                if name not in body.fresh:\n                    value", "                if False:\n                    value"),
     (_FORMS, "self.statements(otherwise) if otherwise.parts() else []", "[]"),
