@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from dstream.errors import IllegalStateError
+from dstream.errors import EngineError, IllegalStateError
 from dstream.jobs.unbounded.log import EPOCHS_PER_CHECKPOINT, EpochLog, LogRecord
 from dstream.jobs.unbounded.plans import steps_of_plan
 from dstream.jobs.upgrades import Memory
@@ -30,10 +30,34 @@ from dstream.values.entries import Entry
 __all__ = ["LogCompaction", "StateEntries", "StatesOfSteps", "files_named_by", "state_entries", "states_of_steps"]
 
 
+class _Checkpoint(NamedTuple):
+    """A record with a whole index, as far as the compaction needs it: a job has some in a second, and keeps them a day.
+
+    Attributes:
+        number: of the record.
+        now: its reading of the clock.
+        claims: how many records before it, and itself, are claims, up to a constant.
+    """
+
+    number: int
+    now: float
+    claims: int
+
+    @staticmethod
+    def of(record: LogRecord) -> _Checkpoint:
+        # Each record counts an epoch, but for claims.
+        return _Checkpoint(record.number, record.now, record.number - record.published)
+
+
+_AT_ONCE = 2
+"""Records that are removed behind an epoch: more than one, so that all are removed that come; a hundred take long."""
+
+
 class LogCompaction:
     """The removal of records that are older than a checkpoint of some time ago.
 
-    What has to go is found when a checkpoint is written, so most epochs cost nothing.
+    What has to go is found when a checkpoint is written, and goes behind the epochs that follow, a few records behind
+    each. What that costs does not depend on how many records are kept, which may be millions.
 
     Args:
         log: of the job.
@@ -45,55 +69,93 @@ class LogCompaction:
         self._log = log
         self._files = files
         self._keep = keep
-        self._checkpoints: deque[LogRecord] = deque()
-        self._left: list[int] = []
+        self._checkpoints: deque[_Checkpoint] = deque()
+        self._begun_with: list[int] = []
+        self._left: deque[int] = deque()
+        self._needed: set[str] = set()
         self._is_known = False
 
     def after(self, record: LogRecord) -> int:
-        """Note a published record; remove the records that its checkpoint makes useless, and return their number.
+        """Note a published record; remove some of the records that are too old, and return their number.
 
         Raises:
-            EngineError: the storage fails. Nothing is lost then: the next fold finds the same.
+            EngineError: the storage fails. Nothing is lost then: the next call goes on.
         """
-        if record.index is None:
-            return 0
-        self._find_checkpoints()
-        # The search has found it, too, the first time: between a checkpoint and itself nothing is removed.
-        self._checkpoints.append(record)
-        removed = 0
-        # The newest checkpoint that is old enough stays: the records behind it need its index.
-        while len(self._checkpoints) > 1 and self._checkpoints[1].now < record.now - self._keep:
-            removed += self._removed(self._checkpoints[0].number, self._checkpoints[1])
-            self._checkpoints.popleft()
-        return removed
+        if record.index is not None:
+            self._find_checkpoints(record)
+            # The search has found it, too, the first time: between a checkpoint and itself nothing is removed.
+            self._checkpoints.append(_Checkpoint.of(record))
+            self._drop(record.now - self._keep)
+        return self._removed(record.number) if self._left else 0
 
-    def _find_checkpoints(self) -> None:
+    def _drop(self, until: float) -> None:
+        """Let the records go before the newest checkpoint that is old enough: those behind it need its index."""
+        while len(self._checkpoints) > 1 and self._checkpoints[1].now < until:
+            first, then = self._checkpoints[0].number, self._checkpoints[1].number
+            needed = self._needed_from(then)
+            # Before anything is removed: a driver that slept could write under a free number, and believe that it
+            # decides.
+            self._log.raise_floor(then)
+            self._left += range(first, then)
+            self._needed = needed
+            self._checkpoints.popleft()
+
+    def _find_checkpoints(self, last: LogRecord) -> None:
         """Find the checkpoints of earlier drivers, once, and the leftovers of those that died while removing any."""
         if not self._is_known:
-            self._left = self._log.numbers_before_floor()
-            numbers = [number for number in self._log.numbers() if number % EPOCHS_PER_CHECKPOINT == 0]
-            found = (self._log.read(number) for number in numbers)
-            self._checkpoints.extend([each for each in found if each is not None and each.index is not None])
+            numbers = self._log.numbers()
+            regular = (self._log.read(number) for number in numbers if number % EPOCHS_PER_CHECKPOINT == 0)
+            self._checkpoints.extend([_Checkpoint.of(each) for each in regular if each and each.index is not None])
+            first = numbers[0] if numbers else last.number
+            self._begun_with = self._found_starts(first, last)
+            self._left, self._needed = deque(self._log.numbers_before_floor()), self._needed_from(first)
             self._is_known = True
 
-    def _removed(self, first: int, then: LogRecord) -> int:
-        """Remove the records from `first` up to, not including, the checkpoint `then`, and files that only they name.
+    def _found_starts(self, first: int, last: LogRecord) -> list[int]:
+        """Return the numbers of the records by which a job went on at an earlier epoch, or with another pipeline.
+
+        Such a record is a claim with a whole index. Between two checkpoints there is a claim for each record that
+        counts no epoch, so the others are not read. While this driver decides, none is added.
+        """
+        found, claims = [], -1
+        for each in (*self._checkpoints, _Checkpoint.of(last)):
+            if each.claims != claims:
+                between = map(self._log.read, range(first, each.number + 1))
+                found += [one.number for one in between if one is not None and one.is_claim and one.index is not None]
+            first, claims = each.number + 1, each.claims
+        return found
+
+    def _needed_from(self, first: int) -> set[str]:
+        """Return the files of earlier records that a checkpoint needs, or any record behind it.
+
+        All these go on from its index, and name files that are newer, or from that of an earlier record, which they
+        have as a whole.
+        """
+        needed = set[str]()
+        for number in (first, *(each for each in self._begun_with if each > first)):
+            record = self._log.read(number)
+            if record is None:
+                raise EngineError(f"the record {number} of the job is gone: another driver has removed it")
+            needed |= files_named_by(record)
+        return needed
+
+    def _removed(self, last: int) -> int:
+        """Remove some records, and files that only they name, and return their number.
 
         Also those that a driver before has left.
         """
-        # Before anything is removed: a driver that slept could write under a free number, and believe that it decides.
-        self._log.raise_floor(then.number)
-        numbers = (*self._left, *range(first, then.number))
-        dropped = [each for each in map(self._log.read, numbers) if each is not None]
-        if self._files is not None:
-            kept = [files_named_by(each) for each in self._log.since(then.number)]
-            for name in removable(map(files_named_by, dropped), kept):
-                self._files.remove(name)
-        # Behind the files: if this process dies in between, the next fold finds the files by these records.
-        for each in dropped:
-            self._log.remove(each.number)
-        self._left = []
-        return len(dropped)
+        if self._log.read(last + 1) is not None:
+            return 0  # Another driver decides, and may need what this one does not know of.
+        count = min(_AT_ONCE, len(self._left))
+        for _ in range(count):
+            record = self._log.read(self._left[0])
+            if record is not None and self._files is not None:
+                for name in removable([files_named_by(record)], [self._needed]):
+                    self._files.remove(name)
+            # Behind the files: if this process dies in between, the next driver finds the files by this record.
+            self._log.remove(self._left[0])
+            self._left.popleft()
+        return count
 
 
 def files_named_by(record: LogRecord) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from random import Random
 
 import pytest
 
@@ -14,6 +15,9 @@ from dstream.errors import EngineError, IllegalStateError
 from dstream.jobs.unbounded import log as epoch_log
 from dstream.jobs.unbounded import state
 from dstream.jobs.unbounded.log import LogRecord
+from dstream.operators.state.index import Shard, ShardIndex
+from dstream.operators.state.index_format import changes_to_plain, index_to_plain
+from dstream.spi.epochs import ShardChange
 from dstream.storage.lake import collection
 from reducers import to_icache, to_ilist, to_imap
 from tests.jobs.unbounded.streams import Feed, eventually
@@ -23,7 +27,8 @@ from tests.jobs.unbounded.timed_plans import summing_plan
 
 @pytest.fixture
 def often(monkeypatch):
-    """Every fourth record is a checkpoint."""
+    """Every fourth record is a checkpoint, and all records go at once that are too old."""
+    monkeypatch.setattr(state, "_AT_ONCE", 1000)
     for module in (epoch_log, state, __import__("dstream.jobs.unbounded.epoch_runner", fromlist=["EpochRunner"])):
         monkeypatch.setattr(module, "EPOCHS_PER_CHECKPOINT", 4)
 
@@ -96,7 +101,7 @@ def test_a_record_goes_when_the_next_checkpoint_is_older_than_that(records, now,
 @pytest.mark.parametrize("is_restarted", [True, False])
 def test_what_a_fold_left_goes_with_the_next(records, monkeypatch, is_restarted):
     """The storage failed, or the driver died, when the floor was raised and half of the records was removed."""
-    log, made = _filled(records, [float(number) for number in range(17)])
+    log, made = _filled(records, [float(number) for number in range(9)])
     folding, remove = state.LogCompaction(log, None, keep=1), epoch_log.EpochLog.remove
 
     def failing(log, number):
@@ -109,11 +114,108 @@ def test_what_a_fold_left_goes_with_the_next(records, monkeypatch, is_restarted)
         with pytest.raises(EngineError):
             folding.after(dataclasses.replace(made[8], now=6.0))
     again = state.LogCompaction(log, None, keep=1) if is_restarted else folding
-    again.after(made[16])
+    for number in range(9, 17):
+        made.append(LogRecord(number, "a", float(number), number, index=_index(number)))
+        log.put(made[-1])
+        again.after(made[-1])
 
     assert {name.removeprefix("job-logs/j/") for name in records.names("job-logs/j/")} == {
         *("12", "13", "14", "15", "16", "floor")
     }
+
+
+@pytest.mark.usefixtures("often")
+def test_a_fold_is_spread_over_the_epochs_behind_it(records, monkeypatch):
+    """A hundred records at once would hold up the job; another driver's record ends it."""
+    monkeypatch.setattr(state, "_AT_ONCE", 2)
+    log, made = _filled(records, [float(number) for number in range(9)])
+    folding, found = state.LogCompaction(log, None, keep=1), []
+    for number in range(9, 13):
+        record = made[8] if number == 9 else dataclasses.replace(made[8], number=number - 1, index=None)
+        if number > 9:
+            log.put(record)
+        found.append(folding.after(record))
+
+    assert found == [2, 2, 0, 0]
+    assert log.numbers() == [4, 5, 6, 7, 8, 9, 10, 11]
+
+
+@pytest.mark.usefixtures("often")
+def test_a_fold_reads_no_records_that_are_kept(records, monkeypatch):
+    """A day of them may be millions: the checkpoints are read, once, and what is dropped."""
+    log, made = _filled(records, [0.0] * 8 + [100.0] * 393)
+    read = list[int]()
+    monkeypatch.setattr(epoch_log.EpochLog, "read", lambda log, number: read.append(number) or READ(log, number))
+    folding = state.LogCompaction(log, None, keep=50)
+
+    assert (folding.after(made[400]), log.numbers()[0]) == (4, 4)
+    assert [number for number in read if number % 4 and 4 < number < 400] == []
+
+
+READ = epoch_log.EpochLog.read
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_files_that_a_record_needs_stay(records, monkeypatch, seed):
+    """Of random jobs with restarts at earlier epochs and drivers that die: each record that is kept can go on."""
+    random, name = Random(seed), "0" * 31
+    for module in (epoch_log, state):
+        monkeypatch.setattr(module, "EPOCHS_PER_CHECKPOINT", 4)
+    monkeypatch.setattr(state, "_AT_ONCE", random.choice([1, 2, 50]))
+    log, files, now = epoch_log.EpochLog(records, "j", "a"), _Files(), 0.0
+    index = ShardIndex("s", "count", (), (Shard(),) * 3)
+    log.claim(0, lambda: 0.0, lambda: LogRecord(0, "a", 0.0, index={"s": index_to_plain(index)}))
+    record, of_records = log.last(), {0: index}
+    keep = random.choice([3.0, 12.0])
+    folding, runs = state.LogCompaction(log, files, keep), 1
+    for _ in range(150):
+        now += random.random()
+        chance, number = random.random(), record.number + 1
+        if chance < 0.06:  # A new driver, which may begin at an earlier epoch.
+            record = record.claimed(number, "a", now)
+            log.put(record)
+            of_records[number], runs = index, runs + 1
+            if chance < 0.04:
+                earlier = log.read(random.choice([each for each in log.numbers() if each < number]))
+                index = of_records[earlier.number]
+                again = earlier.claimed(number + 1, "a", now)
+                record = dataclasses.replace(again, index={"s": index_to_plain(index)}, published=record.published)
+                log.put(record)
+                of_records[number + 1] = index
+            folding = state.LogCompaction(log, files, keep)
+            continue
+        file = f"s/{number:012d}-{name}{random.randrange(10)}"
+        changes = [_random_change(random, shard, file, index.shards[shard]) for shard in random.sample(range(3), 2)]
+        files.names.add(file)
+        index = index.applied(changes)
+        whole = {"s": index_to_plain(index)} if number % 4 == 0 else None
+        plain = {"s": changes_to_plain(changes)}
+        record = LogRecord(number, "a", now, record.published + 1, changes=plain, index=whole)
+        log.put(record)
+        of_records[number] = index
+        folding.after(record)
+        for each in log.numbers():
+            assert of_records[each].files() <= files.names, f"the state of record {each} behind {number}"
+
+    if keep == 3.0 and state._AT_ONCE > 1:
+        assert len(files.names) < 60 + 10 * runs, "most of the files are gone"
+
+
+class _Files:
+    """Files of state without content."""
+
+    def __init__(self):
+        self.names = set()
+
+    def remove(self, name):
+        """Remove one."""
+        self.names.discard(name)
+
+
+def _random_change(random, shard, file, known):
+    is_snapshot = not known.parts or random.random() < 0.2
+    merges = 0 if is_snapshot else random.randrange(len(known.parts))
+    return ShardChange(shard, is_snapshot, file, 0, 1, 1, merges)
 
 
 @pytest.mark.usefixtures("often")
