@@ -574,7 +574,7 @@ def _odd_json_files(folder: Path) -> Iterator[Callable[[], _Made]]:
                 yield partial(
                     _odd_json_file, folder, make, hint, f'{{"key": "a", {key}: {make(Random(1))}, "last": 1}}'
                 )
-            for line in (*_DAMAGES, '{"value": VALUE, "key": "a", "last": 1}', '{"key": "a", "last": 1}'):
+            for line in (*_DAMAGES, *_OTHER_LINES):
                 usual = f'{{"key": "a", "value": {make(Random(1))}, "last": 1}}'
                 damaged = line.replace("VALUE", make(Random(1))).replace("L", usual).replace("E", "\n")
                 yield partial(_odd_json_file, folder, make, hint, damaged)
@@ -731,6 +731,13 @@ _DAMAGES = (
     "L#",
     "{",
     "}",
+)
+_OTHER_LINES = (
+    '{"value": VALUE, "key": "a", "last": 1}',
+    '{"key": "a", "last": 1}',
+    '{"key": "a", "value":VALUE, "last": 1}',
+    '{"key": "a", "value": VALUE,"last": 1}',
+    '{"key": "a", "value": VALUE , "last":  1}',
 )
 
 
