@@ -350,6 +350,46 @@ def test_items_are_those_at_the_beginning_of_a_run(context):
     assert found == 100_000
 
 
+@pytest.mark.parametrize(
+    "first",
+    [
+        lambda stream: stream.limit(9).to_list(),
+        lambda stream: [stream.first().get()],
+        lambda stream: stream.peek(str).map(lambda row: row["n"]).limit(5).skip(1).map(str).to_list(),
+        lambda stream: stream.map(lambda row: row["n"]).skip(3).limit(5).to_list(),
+        lambda stream: [stream.skip(2).limit(7).map(lambda row: len(row["n"])).count()],
+        lambda stream: list(stream.skip(2).limit(7).sorted(key=lambda row: -row["n"][0])),
+    ],
+)
+def test_no_item_behind_a_limit_is_copied(context, first):
+    """Steps before it that leave out none tell how many are read."""
+    rows = [{"n": [n]} for n in range(9)]
+    with ds.connect(storage="memory:", engine="local") as local:
+        expected = first(local.stream(rows))
+    found = first(context.stream([*rows, *({"n": threading.Lock()} for _ in range(6_000))]))
+
+    assert found == expected
+    assert all(each is not row for each in found for row in rows)
+
+
+@pytest.mark.parametrize(
+    "before", [lambda stream: stream.filter(lambda row: row["n"][0]), lambda stream: stream.sorted(len)]
+)
+def test_a_limit_behind_other_steps_reads_more_items(context, before):
+    """As many as these need."""
+    rows = [{"n": [n % 5_000]} for n in range(6_000)]
+
+    assert before(context.stream(rows)).limit(5_999).count() == min(5_999, before(ds.Stream.of(*rows)).count())
+
+
+def test_items_before_a_limit_are_those_at_the_beginning_of_a_run(context):
+    """Though the caller changes them meanwhile."""
+    rows = [{"n": n, "seen": False} for n in range(6_000)]
+    for row in context.stream(rows).limit(10):
+        rows[9]["seen"] = True
+        assert not row["seen"]
+
+
 def test_results_are_none_of_the_callers_objects(context):
     """Neither items nor what functions have captured."""
     items, table = [{"n": n} for n in range(6_000)], [0]

@@ -175,7 +175,8 @@ def use_of_items(graph: Graph, facts: ClusterFacts, *, may_read: bool) -> ItemUs
         return ItemUse()
     source, applied = line
     is_given = isinstance(ending, Last) and isinstance(ending.vertex.output, WriteItems)
-    use = ItemUse(is_once=True, gives_items=is_given and all(_leaves_items(each.node) for each in applied))
+    is_leaving = all(_leaves_items(each.node) for each in applied)
+    use = ItemUse(is_once=True, gives_items=is_given and is_leaving, most=_most_read(applied, ending))
     # To read functions takes as long as to copy some hundred items. What is pulled comes to the caller as it is.
     # Another thread might change items between two looks at them.
     is_worth_it = (
@@ -205,6 +206,24 @@ def _line_behind_source(inputs: Items) -> tuple[Source[Any], Sequence[Applied]] 
         if isinstance(part, SourceSplits):
             return part.node.source, applied
         inputs = (part,)
+    return None
+
+
+def _most_read(applied: Sequence[Applied], ending: Last | Pulled) -> int | None:
+    """Return how many of the first items of a source are read at most; None if that depends on them, or all are."""
+    skipped = 0
+    for each in applied:
+        match each.node:
+            case Limit(count=count):
+                return skipped + count
+            case Skip(count=count):
+                skipped += count
+            case Chain(ops=ops) if all(op.action in ("map", "peek", "count") and not op.guards for op in ops):
+                pass
+            case _:
+                return None
+    if isinstance(ending, Pulled) and ending.limit is not None:
+        return skipped + ending.limit.count
     return None
 
 

@@ -86,12 +86,14 @@ class ItemUse:
             may do anything, or the items are better copied before.
         gives_items: the results are some of the items.
         is_pure: all functions are known as expressions that change nothing, and have nothing that may be changed.
+        most: at most so many are read, the first ones of a split; None: that is unknown.
     """
 
     is_once: bool = False
     parts: frozenset[str] | None = None
     gives_items: bool = False
     is_pure: bool = False
+    most: int | None = None
 
 
 class HeldSplit(SharedInProcess):
@@ -234,6 +236,8 @@ class ListedSplits:
             self._are_own = False
             return _in_batches(split, step)
         names = None if self._use is None else self._use.parts
+        if self._use is not None and self._use.most is not None:
+            items = items[: self._use.most]
         cut, most = (self._parts_held, _ROWS_HELD) if names is None else (partial(self._parts_seen, names), _COPIED)
         starts = range(0, max(len(items), 1), most)
         parts = [part for start in starts for part in cut(split, items[start : start + most], step)]
