@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import dstream.operators.rows.blocks as blocks
 import dstream.operators.rows.group_tables as module
-from collectors import counting
+from collectors import counting, grouping_by, summing
 from dstream.base.memory import Bound
 from dstream.engine.compiler.evaluation import collector_read
 from dstream.engine.tasks.readers import combine_groups
@@ -28,7 +29,8 @@ from dstream.operators.columns.groups import (
 )
 from dstream.operators.columns.strings import Strings
 from dstream.operators.columns.values import Ints, column_of
-from dstream.operators.rows.group_tables import Table, tables_by_key
+from dstream.operators.rows.blocks import ColumnItems
+from dstream.operators.rows.group_tables import Table, collected, tables_by_key
 from dstream.plan.steps import Step
 
 _STEP = Step("collect", None, 1, 1)
@@ -176,3 +178,18 @@ def test_few_megabytes_of_keys_become_objects_at_a_time() -> None:
     assert sizes == [41, 41, 18]
     assert table.hashes().tolist() == [stable_hash(key) for key in table.keys.tolist()]
     assert table.hashes().dtype == np.int64
+
+
+@pytest.mark.parametrize("value", [2, 1.5, 0.1, True, -0.0])
+def test_a_number_that_all_strings_have_is_added_up_as_in_python(
+    value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counts tell the sums of an int alone: 1.5 counted as often as there are items is no sum of ints."""
+    monkeypatch.setattr(blocks, "_FEWEST", 1)
+    summed = grouping_by(lambda word: word + "!", summing(lambda _: value))
+    read = collector_read(summed, is_verified=False)[0]
+    words = ["a", "b", "a", "é"] * 5
+
+    found = read.finisher(collected(read, ColumnItems(iter([column_of(words)]))))
+    assert read.in_columns is not None
+    assert repr(found) == repr(summed.finisher(summed.accumulated(summed.supplier(), words)))
