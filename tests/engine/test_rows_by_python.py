@@ -265,6 +265,18 @@ def test_python_is_asked_for_each_row_of_many_values(values: Any, asked: list[in
     assert max(asked) == len(values) or sum(asked) == len(values)
 
 
+def test_members_of_results_are_measured_for_a_sample() -> None:
+    """The results themselves are measured each, and the sample meets what repeats at each place in turn."""
+    alike = [{"key": ["x" * 1000]} for _ in range(1024)]
+    seldom = [{"key": ["x" * 100_000]} if row % 64 == 5 else {} for row in range(1024)]
+    whole = sum(map(python_rows._size, alike))
+
+    assert python_rows._size_of_all(alike, 3) == whole
+    assert python_rows._size_of_all(seldom, 5) > 1024 * 100_000
+    assert python_rows._size_of_all(seldom, 4) == sum(map(python_rows.sys.getsizeof, seldom))
+    assert python_rows._size_of_all(["x" * 10**6, "", [1]], 0) > 10**6
+
+
 def test_results_of_much_memory_are_left_to_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """It makes one after another."""
     monkeypatch.setattr(python_rows, "_MOST_MADE", 2**20)
