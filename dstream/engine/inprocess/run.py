@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 from dstream.base.threads import is_only_thread
 from dstream.engine.compiler import ClusterFacts
@@ -38,7 +38,7 @@ from dstream.operators.rows.operations import some
 from dstream.plan.operations.elementwise import Chain
 from dstream.plan.operations.ends import End, Several
 from dstream.plan.operations.keyed import Distinct
-from dstream.plan.operations.sort_limit import DropWhile, Limit, Skip, Sorted, TakeWhile, Top
+from dstream.plan.operations.sort_limit import DropWhile, Limit, Skip, TakeWhile, Top
 from dstream.plan.operations.streams import Hint, Node
 from dstream.plan.steps import Op, Step
 from dstream.spi import Collector, Source
@@ -188,7 +188,7 @@ def use_of_items(graph: Graph, facts: ClusterFacts, *, may_read: bool) -> ItemUs
     if not seen.all_of(applied, ending.vertex.output):
         return use
     # All items in another order are looked at sooner before.
-    are_all = use.gives_items and all(isinstance(each.node, Sorted | Hint) for each in applied)
+    are_all = use.gives_items and all(map(_gives_all, applied))
     return replace(use, is_pure=seen.is_pure, parts=None if are_all and seen.is_pure else seen.parts.of(True))
 
 
@@ -231,7 +231,16 @@ def _leaves_items(node: Node | None) -> bool:
     """Say whether an operation gives some of its items as they are."""
     if isinstance(node, Chain):
         return all(op.action == "filter" and not op.guards for op in node.ops)
-    return isinstance(node, Limit | Skip | TakeWhile | DropWhile | Sorted | Top | Distinct | Hint)
+    return _is_order(node) or isinstance(node, Limit | Skip | TakeWhile | DropWhile | Distinct | Hint)
+
+
+def _gives_all(applied: Applied) -> bool:
+    return isinstance(applied.node, Hint) or (_is_order(applied.node) and not isinstance(applied.node, Top))
+
+
+def _is_order(node: Any) -> bool:
+    """Say whether an operation gives items, or the first of them, in the order of their keys."""
+    return node is not None and node.needs_all == "sorted" and len(node.inputs()) == 1
 
 
 class _UnknownUse(Exception):
@@ -268,13 +277,18 @@ class _Seen:
             case Chain():
                 for op in node.ops:
                     items = self._behind_step(op, items)
-            case Sorted(key=key) | Top(key=key) | Distinct(key=key):
-                self.parts.take(items if key is None else self._result(Op("map", key, None, node.step), items))
+            case Distinct(key=key):
+                self._keyed(key, node.step, items)
+            case _ if _is_order(node):
+                self._keyed(cast(Any, node).key, cast(Node, node).step, items)
             case Limit() | Skip() | Hint():
                 pass
             case _:
                 raise _UnknownUse
         return items
+
+    def _keyed(self, key: Callable[[Any], Any] | None, step: Step, items: Shape) -> None:
+        self.parts.take(items if key is None else self._result(Op("map", key, None, step), items))
 
     def _behind_step(self, op: Op, items: Shape) -> Shape:
         if op.action not in ("map", "filter", "flat_map"):
