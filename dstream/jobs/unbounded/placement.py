@@ -85,7 +85,8 @@ class EpochPlacement:
         self._shortest = _LONGEST_CONSTANT
         self._recent: deque[EpochLoad] = deque(maxlen=_RECENT)
         self._of_each = self._share = self._arriving = 0.0
-        self._load = self._left = self._backlog = 0.0
+        self._load = self._left = 0.0
+        self._backlogs: deque[float] = deque([0.0] * _RECENT, _RECENT)
         self._ended = -math.inf
         self._heavy = self._slower = self._since_move = 0
         self._moved = self._returned = -math.inf
@@ -105,7 +106,8 @@ class EpochPlacement:
         Args:
             start: seconds that a start takes.
         """
-        return self.is_rising and (self._backlog >= start or self._arriving >= _CALM)
+        # The least of several: epochs of few items, with which a job begins, say little of what each of many takes.
+        return self.is_rising and (min(self._backlogs) >= start or self._arriving >= _CALM)
 
     @property
     def is_high(self) -> bool:
@@ -132,7 +134,8 @@ class EpochPlacement:
         self._share += weight * (work / interval - self._share)
         # At most one core: what comes at once is a backlog, and not what keeps arriving.
         self._arriving += weight * (min(arrived * self._of_each / interval, 1.0) - self._arriving)
-        self._ended, self._backlog = ended, backlog
+        self._ended = ended
+        self._backlogs.append(backlog)
         if is_here:
             self._heavy = self._heavy + 1 if _is_heavy(load.seconds, interval, work) else 0
             self._load = max(backlog / _BACKLOG, self._heavy / _IN_A_ROW, self._share * _RISING / _CALM)

@@ -212,6 +212,17 @@ def test_a_burst_starts_spark_if_it_would_still_be_there(of_each: float, starts:
         assert any(lasting for _, lasting in made.lasting) == starts
 
 
+def test_the_first_epochs_do_not_say_what_a_backlog_takes() -> None:
+    """On a busy machine ten thousand items take long for themselves: ten seconds for the backlog, by that measure."""
+    placement, now, left = EpochPlacement(), 0.0, 500_000
+    for items in (10_000, 20_000, 40_000, 80_000, 160_000, 190_000):
+        seconds, left = 0.25 + items * 2e-6, left - items
+        placement.after(EpochLoad(now, seconds, items, left))
+        now += seconds
+
+        assert not placement.is_lasting(START)
+
+
 @pytest.mark.parametrize("rate", [60_000, 150_000, 1_000_000])
 def test_a_load_that_lasts_starts_spark_within_some_seconds(rate: float) -> None:
     """However small its backlog is yet; three epochs in a row are no proof of it."""
