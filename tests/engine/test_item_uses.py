@@ -334,8 +334,11 @@ def test_a_class_shares_what_its_attributes_give(context):
 
     found = context.stream([Sharing(n, "a") for n in range(SIZE)]).map(lambda item: item.shared).to_list()
 
-    assert found[0] == Sharing.table
+    whole = context.stream([Sharing(n, "a") for n in range(SIZE)]).map(lambda item: [item.shared, item]).to_list()
+
+    assert found[0] == whole[0][0] == Sharing.table
     assert found[0] is not Sharing.table
+    assert whole[0][0] is not Sharing.table
 
 
 class _Limit(int):
