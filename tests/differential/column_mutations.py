@@ -349,7 +349,7 @@ MUTATIONS = of_columns([
     ("dstream.expressions.resolution", "told(value) == told(written)", "value == written"),
     ("dstream.expressions.resolution", "if not is_constant_of_module(fn, name, value):", "if False:"),
     ("dstream.expressions.source", "                if counts[name] == 1:", "                if True:"),
-    ("dstream.expressions.source", "    if _UNSEEN in counts:", "    if False:"),
+    ("dstream.expressions.source", "if _UNSEEN in counts or any(map(_binds_unseen, ast.walk(module))):", "if False:"),
     ("dstream.expressions.source", "ast.Store() | ast.Del()", "ast.Store()"),
     ("dstream.expressions.source", "            yield asname or name.partition(\".\")[0]  # `*` is", "            yield name  # `*` is"),
     ("dstream.expressions.source", "            yield node.name\n", "            pass\n"),

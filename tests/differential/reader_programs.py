@@ -738,6 +738,8 @@ _OTHER_LINES = (
     '{"key": "a", "value":VALUE, "last": 1}',
     '{"key": "a", "value": VALUE,"last": 1}',
     '{"key": "a", "value": VALUE , "last":  1}',
+    '{"key": null, "value": NaN, "last": 1}',
+    '{"key": "\\n", "value": -1e400, "last": 1}',
 )
 
 

@@ -127,6 +127,9 @@ def test_a_line_with_an_escape_or_a_null_is_parsed_alone(tmp_path: Path) -> None
             assert _rows_in_columns(source) == 1000
             assert _items(source.splits(1)[0]) == list(source.splits(1)[0].read())
     assert _rows_in_columns(json_lines(_json(tmp_path, [{"a": "\n" if n % 5 else "x"} for n in range(1000)]))) == 0
+    mixed = [{"a": "\n" if n % 5 == 0 else "x", "b": 1 if n % 10 == 0 else n / 4} for n in range(1000)]
+    source = json_lines(_json(tmp_path, mixed))
+    assert list(map(repr, _items(source.splits(1)[0]))) == list(map(repr, mixed))
 
 
 def test_objects_in_lines_are_columns_of_their_own(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -234,8 +233,6 @@ def _array(values: Sequence[Any], usual: Any, kind: type | None) -> Any:
         return pa.nulls(len(values), usual.type)
     own = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}.get(next(iter(kinds)))
     if len(kinds) > 1 or own is None or (own != usual.type and usual.null_count < len(usual)):
-        return None
-    if float in kinds and not all(map(math.isfinite, filter(None, values))):
         return None
     return pa.array(values, own)
 
