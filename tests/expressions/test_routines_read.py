@@ -329,6 +329,28 @@ def _captures_what_a_comprehension_hides(text: str) -> Any:
     return [signed(word) for word in text for sign in "+"]
 
 
+def _hides_that_it_changes(item: Any) -> Any:
+    found = item
+    try:
+        found += [7]
+    finally:
+        return found  # noqa: B012
+
+
+def _assigned_at_the_end(text: str) -> Any:
+    try:
+        sign = text
+    finally:
+        found = [1 for part in text if (sign := part)]
+    return sign, found
+
+
+def _copies_a_dict(item: Any) -> Any:
+    found = item.copy()
+    found["tags"].append("x")
+    return found
+
+
 def _loops(number: int) -> int:
     while number > 5:
         number -= 5
@@ -354,6 +376,9 @@ def _alone(number: int) -> int:
         (_without_a_value, "uses last before it has a value"),
         (_catches_all, "catches all exceptions"),
         (_captures_what_a_comprehension_hides, "calls signed where a variable has a name that it captures"),
+        (_hides_that_it_changes, "changes a variable inside of a try with finally"),
+        (_assigned_at_the_end, "uses sign before it has a value"),
+        (_copies_a_dict, "changes what found contains"),
         (_loops, "has a loop"),
         (_alone, "calls itself"),
     ],
