@@ -506,6 +506,8 @@ def once(text, *, times=2):
 def added_after(words):
     found = []
     for word in words:
+        if len(found) > 20:
+            return found
         found += [word]
         found = words if word == "a" else found[:]
     return found
