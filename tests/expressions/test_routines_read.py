@@ -351,6 +351,28 @@ def _copies_a_dict(item: Any) -> Any:
     return found
 
 
+def _deletes_in_a_loop(text: str) -> Any:
+    error = None
+    for part in text:
+        try:  # noqa: SIM105
+            int(part)
+        except ValueError as error:  # noqa: F841
+            pass
+    return error
+
+
+def _deletes_inside(text: str) -> Any:
+    try:
+        return int(text), len(text)
+    except ValueError as error:
+        for part in text:
+            try:  # noqa: SIM105
+                int(part)
+            except ValueError as error:  # noqa: F841
+                pass
+        return str(error)
+
+
 def _loops(number: int) -> int:
     while number > 5:
         number -= 5
@@ -379,6 +401,8 @@ def _alone(number: int) -> int:
         (_hides_that_it_changes, "changes a variable inside of a try with finally"),
         (_assigned_at_the_end, "uses sign before it has a value"),
         (_copies_a_dict, "changes what found contains"),
+        (_deletes_in_a_loop, "gives error another value than an exception"),
+        (_deletes_inside, "gives error another value than an exception"),
         (_loops, "has a loop"),
         (_alone, "calls itself"),
     ],
