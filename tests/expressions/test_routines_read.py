@@ -373,6 +373,18 @@ def _deletes_inside(text: str) -> Any:
         return str(error)
 
 
+def _adds_inside(item: Any) -> Any:
+    out: list[Any] = []
+
+    def add() -> int:
+        out.append(item)
+        return 1
+
+    n = add()
+    out[0].append("x")
+    return out, n
+
+
 def _loops(number: int) -> int:
     while number > 5:
         number -= 5
@@ -403,6 +415,7 @@ def _alone(number: int) -> int:
         (_copies_a_dict, "changes what found contains"),
         (_deletes_in_a_loop, "gives error another value than an exception"),
         (_deletes_inside, "gives error another value than an exception"),
+        (_adds_inside, "changes out, which may be a part of an item"),
         (_loops, "has a loop"),
         (_alone, "calls itself"),
     ],
