@@ -14,6 +14,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain, islice, repeat
+from opcode import opmap
 from operator import attrgetter
 from types import BuiltinFunctionType, CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any
@@ -267,11 +268,41 @@ def _is_setter(value: Any, seen: set[int]) -> bool:
         return value.__name__ in _SETTERS
     if type(value) in (MemberDescriptorType, GetSetDescriptorType):
         return False
-    # Such as a cached property, and an object that is called.
-    return hasattr(type(value), "__get__") or (callable(value) and not isinstance(value, type))
+    # Such as a cached property.
+    return hasattr(type(value), "__get__") or _holds_setter(value, seen)
 
 
-_SETTERS = frozenset({"__setattr__", "__setstate__", "__dict__", "vars", "setattr"})
+def _holds_setter(value: Any, seen: set[int]) -> bool:
+    """Say whether a class, an object or a container could set attributes of an object that it is given."""
+    if type(value) in _IMMUTABLE or isinstance(value, ModuleType) or id(value) in seen:
+        return False
+    seen.add(id(value))
+    if type(value) in (dict, *_CONTAINERS):
+        parts = [*value, *value.values()] if type(value) is dict else list(value)
+        return not set(map(type, parts)) <= _IMMUTABLE and any(_is_setter(each, seen) for each in parts)
+    kind = value if isinstance(value, type) else type(value)
+    own = [each for each in kind.__mro__ if not _is_of_python(each.__module__)]
+    members = (item for each in own for item in vars(each).items())
+    if not own and callable(value) and kind is not value:
+        return kind.__module__ not in _OF_TYPES  # Such as a partial function, and not `list[int]`.
+    return any(
+        isinstance(member, _FUNCTIONS) and name not in _NO_SETTERS and _is_setter(member, seen)
+        for name, member in members
+    )
+
+
+_CONTAINERS = (list, tuple, set, frozenset)
+_OF_TYPES = ("types", "typing")
+_FUNCTIONS = (FunctionType, classmethod, staticmethod, property)
+
+
+def _is_of_python(module: str) -> bool:
+    return module.partition(".")[0] in sys.stdlib_module_names
+
+
+_SETTERS = frozenset(
+    {"__setattr__", "__setstate__", "__dict__", "vars", "setattr", "__init__", "__set__", "__delete__", "__delattr__"}
+)
 
 
 def _is_setting_function(function: Any, seen: set[int]) -> bool:
@@ -284,11 +315,12 @@ def _is_setting_function(function: Any, seen: set[int]) -> bool:
     names = _names_in(function.__code__)
     if hasattr(function, "__wrapped__") or not {"__class__"}.issuperset(function.__code__.co_freevars):
         return True
-    if function.__globals__.get("__name__", "").partition(".")[0] in sys.stdlib_module_names:
+    if _is_of_python(function.__globals__.get("__name__", "")):
         return False
     return (
         len(seen) > _MOST_FUNCTIONS
         or not _SETTERS.isdisjoint(names)
+        or _imports(function.__code__)
         or any(_is_setter(each, seen) for each in _named(function, names))
     )
 
@@ -309,13 +341,22 @@ def _names_in(code: CodeType) -> set[str]:
     return found.union(*(_names_in(each) for each in code.co_consts if isinstance(each, CodeType)))
 
 
+def _imports(code: CodeType) -> bool:
+    return opmap["IMPORT_NAME"] in code.co_code[::2] or any(
+        _imports(each) for each in code.co_consts if isinstance(each, CodeType)
+    )
+
+
 def _named(function: Any, names: set[str]) -> Iterator[Any]:
-    """Give the values that a function finds by their names, or as those of its arguments."""
+    """Give the values that a function finds by their names, also in modules, or as those of its arguments."""
     yield from (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-    for value in map(function.__globals__.get, names):
+    waiting, modules = [function.__globals__[name] for name in names if name in function.__globals__], set[int]()
+    while waiting:
+        value = waiting.pop()
         yield value
-        if isinstance(value, ModuleType | type):
-            yield from (vars(value)[name] for name in names if name in vars(value))
+        if isinstance(value, ModuleType) and not _is_of_python(value.__name__) and id(value) not in modules:
+            modules.add(id(value))
+            waiting += [vars(value)[name] for name in names if name in vars(value)]
 
 
 def _is_heap_type(kind: Any) -> bool:

@@ -116,15 +116,28 @@ def is_only_thread() -> bool:
 
 
 def _runs_no_function(thread: threading.Thread) -> bool:
-    target = getattr(thread, "_target", None) or thread  # A class of its own has a method in place of a target.
-    of = getattr(target, "__self__", target)
-    module = getattr(of, "__module__", "") or ""
-    return thread.name in _WITHOUT_FUNCTIONS or module.partition(".")[0] in _LIBRARIES
+    # A class of its own has a method in place of a target.
+    target = getattr(thread, "_target", None) or thread
+    kind = type(getattr(target, "__self__", target))
+    return thread.name in _WITHOUT_FUNCTIONS or f"{kind.__module__}.{kind.__qualname__}" in _SERVING
 
 
 _WITHOUT_FUNCTIONS = frozenset({"dstream-idle", "dstream-jvm-stderr", "dstream-loading", "dstream-progress"})
-_LIBRARIES = frozenset({"IPython", "ipykernel", "py4j", "pyspark", "zmq"})
-"""Packages whose threads serve a notebook or Java."""
+_SERVING = frozenset(
+    {
+        "IPython.core.history.HistorySavingThread",
+        "ipykernel.control.ControlThread",
+        "ipykernel.heartbeat.Heartbeat",
+        "ipykernel.iostream.IOPubThread",
+        "ipykernel.iostream.OutStream",
+        "ipykernel.parentpoller.ParentPollerUnix",
+        "ipykernel.shellchannel.ShellChannelThread",
+        "pyspark.accumulators.AccumulatorTCPServer",
+        "pyspark.accumulators.AccumulatorUnixServer",
+        "zmq.utils.garbage.GarbageCollectorThread",
+    }
+)
+"""Classes whose threads serve a notebook or Java. Other threads of these packages may run cells and functions."""
 
 
 def result_within(seconds: float, ask: Callable[[], T]) -> T | None:

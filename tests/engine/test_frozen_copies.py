@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import functools
 import math
+import re
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 import pytest
@@ -91,7 +94,25 @@ def _by_helper(item: Any) -> Any:
     return Helper.put(item)
 
 
+def _by_import(item: Any) -> Any:
+    from tests.engine.test_frozen_copies import _put as put
+
+    put(item)
+
+
+_helper, _by_key = Helper(), {"put": _put}
+_package = ModuleType("package")
+_package.inner = ModuleType("package.inner")  # type: ignore[attr-defined]
+_package.inner.put = _put  # type: ignore[attr-defined]
+
 _SETTING = {
+    "object": lambda item: _helper.put(item),
+    "container": lambda item: _by_key["put"](item),
+    "import": _by_import,
+    "package": lambda item: _package.inner.put(item),
+    "constructor": lambda item: item.__init__(2),
+    "slot": lambda item: type(item).value.__set__(item, 2),
+    "deletion": lambda item: object.__delattr__(item, "value"),
     "descriptor": Stored(lambda item: []),
     "property": StoredProperty(lambda item: []),
     "property of a setter": property(_in_comprehension),
@@ -147,6 +168,24 @@ def test_an_object_with_an_attribute_beside_its_fields_is_copied():
         assert copy.words is not each.words  # type: ignore[attr-defined]
 
 
+class Kind(enum.Enum):
+    """Has a property."""
+
+    ONE = 1
+
+    @property
+    def letter(self) -> str:
+        return self.name[0]
+
+
+class Same:
+    """Returns what it gets."""
+
+    def same(self, value: Any) -> Any:
+        return value
+
+
+_names, _PATTERN, _plain = {1: "one"}, re.compile("x"), Same()
 T = TypeVar("T")
 
 
@@ -164,6 +203,10 @@ class Harmless(Generic[T]):
     @property
     def length(self) -> float:
         return math.sqrt(sum(each for each in (self.value, self.other)))
+
+    @property
+    def names(self) -> Any:
+        return _names.get(self.other), _PATTERN.search("x"), Kind.ONE.letter, Harmless(1), _plain.same(self)
 
     @classmethod
     def of(cls, value: T) -> Harmless[T]:

@@ -310,9 +310,14 @@ def test_other_items_are_copied(context, uses, plan):
 
 
 def test_items_are_copied_while_another_thread_may_change_them(context, uses):
-    """One of the program's own."""
+    """One of the program's own, also if a library has wrapped its function."""
     may_end = threading.Event()
-    other = threading.Thread(target=may_end.wait)
+
+    def wait() -> None:
+        may_end.wait()
+
+    wait.__module__ = "pyspark.util"
+    other = threading.Thread(target=wait)
     other.start()
     by_key(context, made("dict"), 1)
     may_end.set()

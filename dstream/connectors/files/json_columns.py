@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from dstream.connectors.files.text_columns import TextColumns, only_chunk
+from dstream.connectors.files.text_columns import TextColumns, only_chunk, values_of_tokens
 from dstream.schema.arrow_decoders import are_parts_plain
 from dstream.schema.decoders import Decoder, ItemDecoder, RecordDecoder, ScalarDecoder, UnionDecoder, Whole
 from dstream.schema.types import scalar_of
@@ -73,7 +73,7 @@ class JsonColumns(TextColumns):
         if layout is None or not set(self._required) <= {path[0] for path in layout.values}:
             return None
         kinds = layout.kinds(self._kinds)
-        if kinds is None:
+        if kinds is None or not lines.has_likely_others(layout):
             return None
         try:
             parts = lines.fitting(_parts(lines.usual, layout.size), layout)
@@ -123,7 +123,7 @@ class _Lines:
         """Take lines with the most usual number of quotes, and without escapes, for usual.
 
         Returns:
-            Whether these are some of the lines, and most of them.
+            Whether these are not all lines, and the others few.
         """
         import numpy as np
 
@@ -150,11 +150,11 @@ class _Lines:
         return np.diff(np.searchsorted(np.flatnonzero(are_there), self._ends), prepend=0)
 
     def _keep(self, are_usual: Any) -> bool:
-        """Keep some of the usual lines; say whether these are most lines: else `json` parses all of them as quickly."""
+        """Keep some of the usual lines; say whether others are few: to parse one takes as long as many in columns."""
         import numpy as np
 
         self._places = np.flatnonzero(are_usual) if self._places is None else self._places[are_usual]
-        return 2 * len(self._places) >= len(self._ends)
+        return _FEW * (len(self._ends) - len(self._places)) <= len(self._ends)
 
     def fitting(self, parts: Any, layout: _Layout) -> Any:
         """Return those of the usual lines that have a layout, by their parts; None if these are few."""
@@ -176,13 +176,8 @@ class _Lines:
 
         if self._places is None:
             return arrays
-        is_other = np.ones(len(self._ends), np.bool_)
-        is_other[self._places] = False
-        others = np.flatnonzero(is_other)
-        starts = np.append(0, self._ends + 1)
-        # Of bytes `json` reads other encodings, too.
-        lines = [json.loads(self._text[starts[place] : self._ends[place]].decode()) for place in others]
-        columns = zip(*(_leaves(line, layout.shape) for line in lines), strict=True)
+        others = self._others()
+        columns = zip(*self._parsed(others, layout), strict=True)
         values = dict(zip(layout.values, columns, strict=True))
         order = np.argsort(np.concatenate([self._places, others]), kind="stable")
         found = {}
@@ -193,6 +188,42 @@ class _Lines:
             found[path] = ArrowRows.chosen(pa.concat_arrays([usual.cast(more.type), more]), order)
         return found
 
+    def has_likely_others(self, layout: _Layout) -> bool:
+        """Say whether the first of the other lines, if one is known, is an object with the keys of a layout."""
+        if self._places is not None:
+            try:
+                next(self._parsed(self._others()[:1], layout))
+            except (ValueError, RecursionError):
+                return False
+        return True
+
+    def _others(self) -> Any:
+        """Return the places of the lines that are not usual."""
+        import numpy as np
+
+        are_others = np.ones(len(self._ends), np.bool_)
+        are_others[self._places] = False
+        return np.flatnonzero(are_others)
+
+    def _parsed(self, places: Any, layout: _Layout) -> Iterator[Sequence[Any]]:
+        """Yield the values of lines.
+
+        Raises:
+            ValueError: a line is no JSON, or an object with other keys.
+        """
+        leaves = _values_of if all(len(path) == 1 for path in layout.values) else _leaves
+        for place in places.tolist():
+            start = int(self._ends[place - 1]) + 1 if place else 0
+            # Of bytes `json` reads other encodings, too.
+            value = json.loads(self._text[start : int(self._ends[place])].decode())
+            if type(value) is not dict or list(value) != list(layout.shape):
+                raise ValueError("another layout")
+            yield leaves(value, layout.shape)
+
+
+def _values_of(value: dict[str, Any], shape: _Shape) -> Sequence[Any]:
+    return list(value.values())
+
 
 def _most_common(counts: Any) -> int:
     import numpy as np
@@ -201,19 +232,22 @@ def _most_common(counts: Any) -> int:
     return int(values[numbers.argmax()]) if len(values) else 0
 
 
-def _leaves(value: Any, shape: _Shape) -> Iterator[Any]:
-    """Yield the values of an object that are none, in order.
+def _leaves(value: dict[str, Any], shape: _Shape) -> Sequence[Any]:
+    """Return the values of an object that are none, in order.
 
     Raises:
-        ValueError: it has other keys.
+        ValueError: one of its objects has other keys.
     """
-    if type(value) is not dict or list(value) != list(shape):
-        raise ValueError("another layout")
+    found: list[Any] = []
     for name, inner in shape.items():
+        of = value[name]
         if inner is None:
-            yield value[name]
+            found.append(of)
+        elif type(of) is dict and list(of) == list(inner):
+            found += _leaves(of, inner)
         else:
-            yield from _leaves(value[name], inner)
+            raise ValueError("another layout")
+    return found
 
 
 def _array(values: Sequence[Any], usual: Any, kind: type | None) -> Any:
@@ -335,6 +369,8 @@ def _layout(line: bytes) -> _Layout | None:
         if name in objects[-1]:
             return None
         if _OBJECT.fullmatch(behind):
+            if len(objects) > _MOST_LEVELS:
+                return None
             constant[place + 1] = behind
             inner: _Shape = {}
             objects[-1][name] = inner
@@ -360,7 +396,10 @@ def _layout(line: bytes) -> _Layout | None:
     return _Layout(len(parts), constant, values, shape) if is_whole and 0 < len(values) <= _MOST_KEYS else None
 
 
+_FEW = 8
+"""Other lines are at most one in so many."""
 _MOST_PARTS = 1 << 12
+_MOST_LEVELS = 16
 _MOST_KEYS = 16
 """With more, the tokens of a line take longer in columns than `json` takes for it (pyarrow 26)."""
 _BEGIN = re.compile(rb" *\{ *")
@@ -430,68 +469,4 @@ def _values(texts: Any, around: tuple[bytes, bytes], kind: type | None) -> Any:
     is_null = call_function("equal", [tokens, scalar_of("null", pa.string())])
     if call_function("any", [is_null]).as_py():
         tokens = call_function("if_else", [is_null, pa.NA, tokens])
-    return next((read for read in _read(tokens, kind) if read is not None), None)
-
-
-def _read(tokens: Any, kind: type | None) -> Iterator[Any]:
-    """Yield the values as each class that the kind allows, of which there is one at most; None for each other one."""
-    if kind is None:
-        yield tokens if _match(tokens, _ANY) and not _has_long(tokens) else None
-    if kind is str:  # A string is no token.
-        yield tokens if tokens.null_count == len(tokens) else None
-    if kind in (int, object):
-        yield _cast(tokens, "int64", _INT)
-    if kind is float:
-        yield _without_negative_zero(_cast(tokens, "double", _NUMBER))
-    if kind is object:
-        yield _cast(tokens, "double", _FLOAT)
-    if kind in (bool, object):
-        yield _cast(tokens, "bool", "true|false")
-
-
-def _has_long(tokens: Any) -> bool:
-    """Say whether a token may be an int that Python refuses to parse."""
-    from pyarrow.compute import call_function
-
-    longest = call_function("max", [call_function("binary_length", [tokens])]).as_py()
-    return longest is not None and longest > _MOST_DIGITS
-
-
-_MOST_DIGITS = 640
-"""The least value of `sys.set_int_max_str_digits` that bounds the digits of an int."""
-_INT = "-?(0|[1-9][0-9]*)"
-_NUMBER = _INT + r"(\.[0-9]+)?([eE][-+]?[0-9]+)?"
-_FLOAT = _INT + r"(\.[0-9]+([eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+)"
-_ANY = f"{_NUMBER}|true|false|null"
-
-
-def _match(tokens: Any, pattern: str) -> bool:
-    from pyarrow.compute import MatchSubstringOptions, call_function
-
-    found = call_function("match_substring_regex", [tokens], MatchSubstringOptions(rf"\A({pattern})\z"))
-    return call_function("all", [found]).as_py() is not False  # It is null if all tokens are.
-
-
-def _cast(tokens: Any, type_name: str, pattern: str) -> Any:
-    """Return the values of tokens; None if one does not match the pattern, or is no finite number."""
-    import pyarrow as pa
-    from pyarrow.compute import call_function
-
-    if not _match(tokens, pattern):
-        return None
-    found = tokens.cast(pa.type_for_alias(type_name))
-    is_float = type_name == "double"
-    return None if is_float and call_function("all", [call_function("is_finite", [found])]).as_py() is False else found
-
-
-def _without_negative_zero(floats: Any) -> Any:
-    """Return floats; None if one is -0.0, which is not that of the int `-0`."""
-    import pyarrow as pa
-    from pyarrow.compute import call_function
-
-    if floats is None:
-        return None
-    zero, one = (scalar_of(number, pa.float64()) for number in (0.0, 1.0))
-    is_zero = call_function("equal", [floats, zero])
-    inverse = call_function("divide", [one, call_function("if_else", [is_zero, floats, one])])
-    return None if call_function("any", [call_function("less", [inverse, zero])]).as_py() else floats
+    return next((read for read in values_of_tokens(tokens, kind) if read is not None), None)

@@ -234,7 +234,7 @@ def _end_of_some(file: Any, start: int, most: int) -> tuple[int, int]:
         if lines + found >= most:
             # As if the lines behind were as long as these.
             end = read + len(block) - len(block.split(b"\n", most - lines)[-1])
-            return end, (os.fstat(file.fileno()).st_size - end) * most // (end - start)
+            return end, max(os.fstat(file.fileno()).st_size - end, 0) * most // (end - start)
         end = read + block.rfind(b"\n") + 1 if found else end
         lines, read = lines + found, read + len(block)
     return end, 0

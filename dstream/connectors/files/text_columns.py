@@ -6,14 +6,16 @@ A format overrides how a block becomes a batch of Arrow. What it cannot read exa
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 from dstream.schema.arrow_decoders import ColumnsOfBatch, rows_maker
 from dstream.schema.decoders import ItemDecoder
 from dstream.schema.record_decoders import typed_form
+from dstream.schema.types import scalar_of
 from dstream.spi import ArrowRows
 
-__all__ = ["TextColumns", "only_chunk"]
+__all__ = ["TextColumns", "only_chunk", "values_of_tokens"]
 
 
 MOST_BYTES = 16 << 20
@@ -66,3 +68,67 @@ class TextColumns(ABC):
 def only_chunk(column: Any) -> Any:
     """Return the array of a column that is in chunks."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def values_of_tokens(tokens: Any, kind: type | None) -> Iterator[Any]:
+    """Yield the values as each class that the kind allows, of which there is one at most; None for each other one."""
+    if kind is None:
+        yield tokens if _match(tokens, _ANY) and not _has_long(tokens) else None
+    if kind is str:  # A string is no token.
+        yield tokens if tokens.null_count == len(tokens) else None
+    if kind in (int, object):
+        yield _cast(tokens, "int64", _INT)
+    if kind is float:
+        yield _without_negative_zero(_cast(tokens, "double", _NUMBER))
+    if kind is object:
+        yield _cast(tokens, "double", _FLOAT)
+    if kind in (bool, object):
+        yield _cast(tokens, "bool", "true|false")
+
+
+def _has_long(tokens: Any) -> bool:
+    """Say whether a token may be an int that Python refuses to parse."""
+    from pyarrow.compute import call_function
+
+    longest = call_function("max", [call_function("binary_length", [tokens])]).as_py()
+    return longest is not None and longest > _MOST_DIGITS
+
+
+_MOST_DIGITS = 640
+"""The least value of `sys.set_int_max_str_digits` that bounds the digits of an int."""
+_INT = "-?(0|[1-9][0-9]*)"
+_NUMBER = _INT + r"(\.[0-9]+)?([eE][-+]?[0-9]+)?"
+_FLOAT = _INT + r"(\.[0-9]+([eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+)"
+_ANY = f"{_NUMBER}|true|false|null"
+
+
+def _match(tokens: Any, pattern: str) -> bool:
+    from pyarrow.compute import MatchSubstringOptions, call_function
+
+    found = call_function("match_substring_regex", [tokens], MatchSubstringOptions(rf"\A({pattern})\z"))
+    return call_function("all", [found]).as_py() is not False  # It is null if all tokens are.
+
+
+def _cast(tokens: Any, type_name: str, pattern: str) -> Any:
+    """Return the values of tokens; None if one does not match the pattern, or is no finite number."""
+    import pyarrow as pa
+    from pyarrow.compute import call_function
+
+    if not _match(tokens, pattern):
+        return None
+    found = tokens.cast(pa.type_for_alias(type_name))
+    is_float = type_name == "double"
+    return None if is_float and call_function("all", [call_function("is_finite", [found])]).as_py() is False else found
+
+
+def _without_negative_zero(floats: Any) -> Any:
+    """Return floats; None if one is -0.0, which is not that of the int `-0`."""
+    import pyarrow as pa
+    from pyarrow.compute import call_function
+
+    if floats is None:
+        return None
+    zero, one = (scalar_of(number, pa.float64()) for number in (0.0, 1.0))
+    is_zero = call_function("equal", [floats, zero])
+    inverse = call_function("divide", [one, call_function("if_else", [is_zero, floats, one])])
+    return None if call_function("any", [call_function("less", [inverse, zero])]).as_py() else floats
