@@ -426,3 +426,24 @@ def test_other_statements_are_not_read(fn: Callable[[Any], Any], reason: str) ->
 
     assert isinstance(found, Unreadable)
     assert found.reason.startswith(reason), found.reason
+
+
+def test_a_class_of_a_pattern_may_have_another_name() -> None:
+    """That of the script, which the columns do not know."""
+    text = """Text = str
+def matched(text):
+    try:
+        match text:
+            case Text():
+                return "text"
+        return "other"
+    except Exception:
+        return "failed"
+"""
+    linecache.cache["<matching>"] = len(text), None, text.splitlines(keepends=True), "<matching>"
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(text, "<matching>", "exec"), names)
+    expression = read(names["matched"])
+    assert isinstance(expression, Expression)
+
+    assert list(run_chain([_op(names["matched"], expression)], ["a", 1])) == ["text", "other"]
