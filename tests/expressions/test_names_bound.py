@@ -136,7 +136,7 @@ class _Suppress:
 def test_a_name_has_the_value_that_python_gives_it(part: int) -> None:
     """Or the function is not read: wherever a name gets a value, loses it, or has another one before."""
     read_in_all = 0
-    for text in itertools.islice(_functions(), part, None, 3):
+    for text in itertools.islice(_functions(), part, None, 13):
         fn = _made(text, {"SUPPRESS": _Suppress(), "x": "global"})
         expression = None if fn is None else read(fn)
         if fn is None or not isinstance(expression, Expression):
@@ -144,7 +144,7 @@ def test_a_name_has_the_value_that_python_gives_it(part: int) -> None:
         read_in_all += 1
         for item in _TEXTS:
             _check_value(fn, _run_by(expression), item, text)
-    assert read_in_all > 300
+    assert read_in_all > 60
 
 
 def _check_value(fn: Callable[[Any], Any], run: Callable[[Any], Any], item: str, text: str) -> None:
@@ -284,15 +284,15 @@ def _linked() -> Iterator[str]:
 
 def test_a_container_with_two_names_is_no_way_to_an_item() -> None:
     """A routine that changed a part of an item would do so twice where its block leaves the columns."""
-    assert judged(itertools.islice(_linked(), 0, None, 9))["changed"] > 300
+    assert judged(itertools.islice(_linked(), 0, None, 23))["changed"] > 120
 
 
 def test_containers_of_items_are_not_changed() -> None:
     """Programs by chance, also where they raise, or leave a block before its end."""
-    counts = judged(_program(Random(seed)) for seed in range(600))
+    counts = judged(_program(Random(seed)) for seed in range(300))
 
-    assert counts["read"] > 120
-    assert counts["changed"] > 60
+    assert counts["read"] > 60
+    assert counts["changed"] > 30
 
 
 def judged(texts: Iterable[str]) -> dict[str, int]:
