@@ -132,6 +132,7 @@ _SERVING = frozenset(
         "ipykernel.iostream.OutStream",
         "ipykernel.parentpoller.ParentPollerUnix",
         "ipykernel.shellchannel.ShellChannelThread",
+        "py4j.clientserver.FinalizerWorker",
         "pyspark.accumulators.AccumulatorTCPServer",
         "pyspark.accumulators.AccumulatorUnixServer",
         "zmq.utils.garbage.GarbageCollectorThread",

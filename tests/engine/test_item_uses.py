@@ -327,6 +327,14 @@ def test_items_are_copied_while_another_thread_may_change_them(context, uses):
     assert [each.parts for each in uses] == [None, {"n", "word"}]
 
 
+def test_threads_that_serve_spark_change_no_items(context, uses, spark_context):
+    """They run no function of the program's."""
+    assert spark_context.stream([1]).count() == 1
+    by_key(context, made("dict"), 1)
+
+    assert [each.parts for each in uses] == [{"n", "word"}]
+
+
 def test_a_class_shares_what_its_attributes_give(context):
     """So results are copied that were made of its objects."""
 
