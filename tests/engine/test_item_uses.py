@@ -413,8 +413,8 @@ def test_the_item_of_a_failure_is_a_copy(context):
     known = failure(raised.value)
 
     assert known is not None
-    assert known.item == items[1_500]
-    assert known.item is not items[1_500]
+    assert known.item == items[1_050]
+    assert known.item is not items[1_050]
 
 
 def test_an_item_that_occurs_twice_is_one_result(context):
