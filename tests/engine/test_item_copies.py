@@ -202,7 +202,7 @@ class MoreSlots(SlotsOfBase):
 
 
 def test_slots_of_all_classes_are_copied():
-    """Those that have no value as well."""
+    """Slots without a value stay without one."""
     whole, part = MoreSlots(1, "a"), MoreSlots(2)
     del part.second
 

@@ -223,7 +223,7 @@ def test_adding_to_a_variable_changes_no_list_of_an_item() -> None:
 
 
 def test_other_parts_that_become_columns_are_evaluated_anew(monkeypatch):
-    """What Python evaluates of an expression is kept for blocks of which the same parts are columns, and no others."""
+    """Values of Python are kept for blocks of which the same parts are columns, and no others."""
     made, rewritten = [], python_rows.rewritten
     monkeypatch.setattr(python_rows, "rewritten", lambda *given: made.append(given) or rewritten(*given))
     first, second = Local(1), Local(2)

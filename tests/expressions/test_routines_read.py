@@ -429,7 +429,7 @@ def test_other_statements_are_not_read(fn: Callable[[Any], Any], reason: str) ->
 
 
 def test_a_class_of_a_pattern_may_have_another_name() -> None:
-    """That of the script, which the columns do not know."""
+    """It is one of the script that the columns do not know."""
     text = """Text = str
 def matched(text):
     try:

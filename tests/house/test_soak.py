@@ -35,7 +35,7 @@ def test_a_soak_that_fails_is_told(capsys):
 
 
 def test_a_series_of_programs_goes_on_where_it_has_stopped(tmp_path, monkeypatch):
-    """What has run on this commit does not run again; what has on another one does."""
+    """A chunk that has run on this commit does not run again; one of another commit does."""
     log = tmp_path / "series.txt"
     monkeypatch.setattr(columns, "_commit", lambda: "new")
     chunks = list(columns._chunks(2000, 7, ["number", "reader"]))

@@ -104,7 +104,7 @@ class InProcessRun(PlanRun[Iterator[Row]]):
 
     @functools.cached_property
     def use(self) -> ItemUse:
-        """What is done with the caller's items."""
+        """Use of the caller's items."""
         return use_of_items(self.graph, self.facts, may_read=self.may_read)
 
     @functools.cached_property
@@ -248,7 +248,7 @@ class _UnknownUse(Exception):
 
 
 class _Seen:
-    """What is seen of the items of a source by the operations behind it.
+    """Parts of the items of a source that the operations behind it see.
 
     Attributes:
         parts: those that are used; the items may also be given on as they are, since results are copied.
