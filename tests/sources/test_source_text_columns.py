@@ -337,3 +337,14 @@ def _items(split: Any) -> list[Any]:
 def _each_item(split: Any) -> Iterator[Any]:
     for each in split.arrow_rows():
         yield from each.items(slice(0, each.size)) if isinstance(each, ArrowRows) else each
+
+
+@pytest.mark.parametrize("levels", [2, 40, 320])
+def test_deeply_nested_objects_are_read_row_by_row(tmp_path: Path, levels: int) -> None:
+    """Whatever the limit of recursion is."""
+    path = tmp_path / "deep.jsonl"
+    path.write_text(('{"a": ' * levels + "1" + "}" * levels + "\n") * 60)
+    [split] = json_lines(path).splits(1)
+
+    assert _items(split) == list(split.read())
+    assert _rows_in_columns(json_lines(path)) == (60 if levels == 2 else 0)
