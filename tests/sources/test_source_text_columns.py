@@ -234,7 +234,7 @@ def test_a_key_that_stands_twice_has_its_last_value_and_the_first_one_is_read(tm
     "odd", ['{"a":12, "b": 34}', '{"a": 12,"b": 34}', '{"a":  12, "b": 34}', '{"a": 12, "b":34}', '{"a": 12, "b": 34 }']
 )
 def test_a_line_with_other_blanks_has_its_own_values(tmp_path: Path, odd: str) -> None:
-    """What stands around a token is cut off in all lines alike, which would take a digit of it."""
+    """The bytes around a token are removed in all lines alike, which would take a digit of it."""
     lines = ['{"a": 1, "b": 2}'] * 500
     (tmp_path / "a.jsonl").write_text("\n".join([*lines, odd, *lines, ""]))
 
