@@ -6,6 +6,7 @@ The cases and their goals are in `docs/reference/benchmarks.md`.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import platform
 import tempfile
@@ -110,8 +111,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     folder = Path(tempfile.gettempdir()) / "dstream-benchmarks"
     folder.mkdir(exist_ok=True)
     rows: list[Row] = []
-    with ds.connect(options.master, config=_CONFIG, class_archive=False) as ctx, ds.connect(engine="local") as local:
-        bench = Bench(ctx, local, _session_of_rivals(ctx), folder, options.quick, options.scale)
+    with (
+        ds.connect(options.master, config=_CONFIG, class_archive=False) as ctx,
+        ds.connect(engine="local") as local,
+        ds.connect(local_limit=math.inf) as inprocess,
+    ):
+        bench = Bench(ctx, local, inprocess, _session_of_rivals(ctx), folder, options.quick, options.scale)
         for code in options.cases:
             rows += _CASES[code][1](bench, options.runs)
         least, worker = check_worker_accounts(ctx)

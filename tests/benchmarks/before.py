@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import gc
 import importlib
+import math
 import statistics
 import sys
 import tempfile
@@ -135,8 +136,9 @@ def _serve(root: str, code: str, quick: str) -> None:
     with (
         ds.connect("local[2]", config=_CONFIG, progress=False) as ctx,
         ds.connect(engine="local", progress=False) as local,
+        ds.connect(local_limit=math.inf, progress=False) as inprocess,
     ):
-        bench = Bench(ctx, local, ctx.spark, folder, quick == "1")
+        bench = Bench(ctx, local, inprocess, ctx.spark, folder, quick == "1")
         answering(partial(_answer, bench, dict(_contestants(bench, code))))
 
 

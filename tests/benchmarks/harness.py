@@ -40,6 +40,7 @@ class Bench:
     Attributes:
         ctx: our context on Spark.
         local: our context on the local engine.
+        inprocess: our context that runs each plan in this process, in columns where `connect()` does.
         spark: a session of the same Spark for the rivals, with Spark's own SQL settings.
         folder: where generated data are kept.
         quick: small data, to see that everything runs.
@@ -48,6 +49,7 @@ class Bench:
 
     ctx: ds.Context
     local: ds.Context
+    inprocess: ds.Context
     spark: Any
     folder: Path
     quick: bool

@@ -8,8 +8,8 @@ The account of the tree is, summed over all living processes of it,
 where the last two are what *ended and awaited* children left to their parent. A worker that ends
 between the two readings moves its whole life from "living" to "its parent's children", so the sum
 neither loses nor doubles it. PySpark's daemon does not await its workers, which would lose them;
-`worker_daemon` keeps them as zombies. Two limits: the kernel counts in ticks of 10 ms, so a short
-job is repeated inside one measurement; and a process that leaves the tree (adopted by init while it
+`worker_daemon` keeps them as zombies. Two limits: the kernel counts other processes in ticks of 10 ms, so a short
+job on them is repeated inside one measurement; and a process that leaves the tree (adopted by init while it
 lives) is lost, which neither Spark nor Dask does.
 
 `check_accounts` burns a known amount of CPU in this process, in a child that lives on and in a child
@@ -51,6 +51,9 @@ def cpu_seconds(*, with_jvm: bool = True) -> float:
 
 
 def _cpu_of(process: psutil.Process) -> float:
+    if process.pid == os.getpid():
+        # Not in ticks of 10 ms, since the work of this process may be shorter.
+        return _own_cpu() + _seconds_of(resource.RUSAGE_CHILDREN)
     try:
         times = process.cpu_times()
     except psutil.NoSuchProcess:
@@ -172,5 +175,9 @@ def _burn_and_tell(seconds: float, pipe: Any) -> None:
 
 
 def _own_cpu() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return _seconds_of(resource.RUSAGE_SELF)
+
+
+def _seconds_of(whose: int) -> float:
+    usage = resource.getrusage(whose)
     return usage.ru_utime + usage.ru_stime
