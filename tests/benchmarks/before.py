@@ -30,20 +30,36 @@ from tests.benchmarks.separate import Program, answering, started
 
 __all__ = ["main"]
 
-_MODULES = {
-    "B1": "narrow",
-    "B2": "word_count",
-    "B3": "grouping",
-    "B4": "sorting",
-    "B5": "joining",
-    "B6": "short_circuit",
-    "B7": "small_jobs",
-    "B8": "windows",
-    "B9": "iterating",
-    "B10": "storage",
-    "B12": "start",
-    "B13": "keys",
+_CASES = {
+    "B1": "narrow.cases",
+    "B2": "word_count.cases",
+    "B3": "grouping.cases",
+    "B4": "sorting.cases",
+    "B5": "joining.cases",
+    "B6": "short_circuit.cases",
+    "B7": "small_jobs.cases",
+    "B8": "windows.cases",
+    "B9": "iterating.cases",
+    "B10": "storage.cases",
+    "B12": "start.cases",
+    "B13": "keys.cases",
+    "B14": "columns.cases",
+    "C1": "graphs.graphs_of_processors",
+    "E1": "everyday.reductions_by_key",
+    "E2": "everyday.zips",
+    "E3": "everyday.semi_joins",
+    "E4": "files_in.cases",
+    "E5": "files_out.cases",
+    "E6": "indexes.cases",
+    "P1": "pipelines.tf_idf",
+    "P2": "pipelines.forks",
+    "P3": "pipelines.co_groups",
+    "P4": "pipelines.small_pipelines",
+    "U1": "unbounded.tumbling_counts",
+    "U2": "unbounded.sliding_averages",
+    "U3": "unbounded.session_counts",
 }
+"""The function of the benchmarks that makes the contestants of a case."""
 _HERE = Path(__file__).parents[2]
 _CONFIG = {"spark.driver.memory": "4g", "spark.python.daemon.module": "tests.benchmarks.worker_daemon"}
 _WITHIN = 1.05
@@ -53,12 +69,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Ask both programs for each case, and print one table."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.before", description=__doc__)
     parser.add_argument("before", type=Path, help="the checkout to compare with")
-    parser.add_argument("cases", nargs="*", choices=[*_MODULES, []], help="all of them by default")
+    parser.add_argument("cases", nargs="*", choices=[*_CASES, []], help="all of them by default")
     parser.add_argument("--runs", type=int, default=3, help="how often each contestant is measured")
     parser.add_argument("--quick", action="store_true", help="little data, to see that everything runs")
     options = parser.parse_args(arguments)
     print("| case | contestant | CPU s before | CPU s now | now / before | spread | within 5 % |\n" + "|---" * 7 + "|")
-    for code in options.cases or _MODULES:
+    for code in options.cases or _CASES:
         with ExitStack() as stack:
             roots = (options.before.resolve(), _HERE)
             programs = [stack.enter_context(_measuring(root, code, options.quick)) for root in roots]
@@ -97,7 +113,8 @@ def _line(name: str, before: Sequence[float], now: Sequence[float]) -> str:
 
 def _contestants(bench: Bench, code: str) -> Iterator[tuple[str, Contestant]]:
     """Give ours of each case, by the case and its own name."""
-    for case in importlib.import_module(f"tests.benchmarks.{_MODULES[code]}").cases(bench):
+    module, _, function = _CASES[code].partition(".")
+    for case in getattr(importlib.import_module(f"tests.benchmarks.{module}"), function)(bench):
         for contestant in (case.ours, *case.also):
             yield f"{case.title} | {contestant.name}", contestant
 
