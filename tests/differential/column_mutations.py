@@ -225,7 +225,7 @@ MUTATIONS = of_columns([
     ("dstream.operators.joins.columns", "are_entries = type(block) is Entries and key is None", "are_entries = type(block) is Entries"),
     ("entries", "are_columns and int(held_rows.min(initial=0)) >= 0", "are_columns"),
     ("entries", "(other, own) if self._holds_left else (own, other)", "(own, other)"),
-    ("entries", "return all(map(_is_plain, values.members))", "return True"),
+    ("entries", "return all(map(_is_immutable, values.members))", "return True"),
     ("entries", "isinstance(values, Ints | Floats | Bools | Strings | Encoded)", "not isinstance(values, list)"),
     ("entries", "isinstance(rows, Tuples) or type(rows) is Entries", "isinstance(rows, Tuples | Entries)"),
     ("entries", "tight(Ints(self._keys.take(rows), 0, 0))", "Ints(self._keys.take(rows), 0, 0)"),

@@ -58,7 +58,7 @@ from dstream.gatherers import window_sliding
 from dstream.operators.columns.built_rows import BuiltRows
 from dstream.operators.columns.entries import JoinedRows
 from dstream.operators.columns.evaluation import evaluated
-from dstream.operators.columns.values import NotColumnar, Objects, column_of, items_of, rows_at
+from dstream.operators.columns.values import Column, NotColumnar, Objects, Tuples, column_of, items_of, rows_at
 from dstream.operators.joins.hash import Matching, Membership
 from dstream.operators.joins.pairs import join_batches, join_with
 from dstream.operators.rows.batches import loads
@@ -184,6 +184,13 @@ def _join(random: Random, targets: int) -> Program:
         source = random.choice(_KEYS_OF_RECORDS)
         key = function_of(source)
         behind = tuple(random.sample(_OF_ROWS if how in _OF_KEYS else _OF_PAIRS, random.randrange(4)))
+        if how not in _OF_KEYS and random.random() < 0.4:
+            # Only rows that pass by where they are read have dicts that are not made.
+            side, targets, operator = int(holds_left), 2, f"join inner {'left' if holds_left else 'right'} travels"
+            sides[side] = [[list(map(_within_pair, block)) for block in part] for part in sides[side]]
+            sides[1 - side] = [[list(map(_alone, block)) for block in part] for part in sides[1 - side]]
+            steps = [(action, f"lambda x: {does.format(f'x.value[{side}]')}") for action, does in _OF_NESTED]
+            key, source, behind = None, None, (*random.sample(steps, random.randrange(1, 3)), ("map", _grow))
     read = expression_of(source) if source is not None and key is not unchanged and random.random() < 0.8 else None
     text = f"{sides} {operator} by {source} {targets} {read is not None} {behind}"
     return Program(sides[0] + sides[1], operator, key, KeyInColumns(read, False), False, targets, text, behind)
@@ -233,7 +240,22 @@ _OF_PAIRS = [
     ("map", _grow),
     ("map", _grow),
 ]
+_OF_NESTED = [
+    ("filter", "{}[0] != 2"),
+    ("map", "({0}[1], {0}[0])"),
+    ("map", "{}[1]"),
+    ("map", "(x.key, {}[1])"),
+]
 _OF_ROWS = [("map", "lambda x: (x['v'], x['t'])"), ("filter", "lambda x: x['v'] > 2"), ("map", _grow)]
+
+
+def _within_pair(item: Any) -> Any:
+    """Return a key and a value that has a dict within a tuple."""
+    return item.get("k"), (len(item.get("t", "")), item)
+
+
+def _alone(item: Any) -> Any:
+    return item.get("k"), item.get("t")
 
 
 def _first_of(item: Any) -> Any:
@@ -342,15 +364,28 @@ def _block(items: list[Any]) -> Block:
         lines = "".join(f"{item}\n" for item in items)
         return EncodedLines(lines.encode(), is_ascii=lines.isascii(), are_few=len(items) == 1)
     try:
-        return column_of(items) if len(items) % 4 else iter(items)
+        return _column(items) if len(items) % 4 else iter(items)
     except NotColumnar:
         return iter(items)
+
+
+def _column(items: list[Any]) -> Column:
+    """Return a column of items, those that have dicts as `_within_pair` returns them.
+
+    Raises:
+        NotColumnar: they are of several types.
+    """
+    if items and all(type(item) is tuple and [*map(tuple, _dicts(item))] == [("k", "v", "t")] for item in items):
+        keys, values = ([*each] for each in zip(*items, strict=True))
+        numbers, dicts = ([*each] for each in zip(*values, strict=True))
+        return Tuples((column_of(keys), Tuples((column_of(numbers), _rows_of(dicts)), len(items))), len(items))
+    return column_of(items)
 
 
 _NOT_IN_LINES = {"\n", "\ud800"}
 
 
-def _rows_of(items: list[Any]) -> Block:
+def _rows_of(items: list[Any]) -> BuiltRows:
     members = {}
     for name in items[0]:
         values = [item[name] for item in items]
@@ -432,7 +467,7 @@ def _joined(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
 
 def _behind(made: Program, joined: Any) -> list[Any]:
     """Return the items of a join behind the steps, and which of their dicts are one object."""
-    if not any(isinstance(item, dict) for part in made.parts for block in part for item in block):
+    if next(_dicts(made.parts), None) is None:
         return list(_by_blocks(joined))
     ops = [_op(*each, in_columns=made.columns is not None) for each in made.behind]
     steps = operation(Chain(_SOURCE, tuple(ops), step=_STEP))

@@ -97,6 +97,18 @@ def test_a_batch_that_no_border_divides_is_sent_as_it_is(task, step):
     assert (sent.target, sent.size, loads(sent.payload).data) == (0, 10, b"no pickle")
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_ranks_and_items_are_cut_at_the_same_places(task, step, reverse):
+    """Behind equal keys: those of one run in columns and of one in items are in one range, in order."""
+    items = sorted([1, 2, 2, 2, 3, 3, 4], reverse=reverse)
+    route = RouteByRange(None, reverse, [column_sorting.dumps([1, 2, 3, 4])], 4, step, ITSELF)
+    rows = [row for row in SortRuns(None, reverse, step, ITSELF)(iter(items), task) if row.channel == ITEMS]
+
+    in_columns = [(row.target, row.size) for row in route(iter(batches_of(rows)), task)]
+
+    assert in_columns == [(row.target, row.size) for row in route(iter([items]), task)]
+
+
 @pytest.mark.parametrize("columns", [ITSELF, BY_PYTHON])
 @pytest.mark.parametrize("last", [[2.5], [None], [2**64]])
 def test_batches_of_several_kinds_are_merged_by_python(task, step, columns, last):

@@ -99,6 +99,24 @@ def test_texts_beside_other_keys_are_compared_by_python() -> None:
         top_of_blocks(blocks, 2, None, False, KeyInColumns(Argument(0), False), "top(...)")
 
 
+class _Backwards(str):
+    """A string that comes before those that are less than it."""
+
+    def __lt__(self, other: str) -> bool:
+        return str.__gt__(self, other)
+
+    def __gt__(self, other: str) -> bool:
+        return str.__lt__(self, other)
+
+
+@pytest.mark.parametrize(("other", "first"), [("a", "b"), ("c", "c")])
+def test_a_text_of_a_class_with_an_order_of_its_own_is_compared_by_python(other: str, first: str) -> None:
+    """Arrow would compare its characters."""
+    blocks = iter([iter([_Backwards("b")]), column_of([other])])
+
+    assert top_of_blocks(blocks, 1, None, False, KeyInColumns(Argument(0), False), "top(...)") == [first]
+
+
 def test_columns_that_leave_something_out_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where columns are verified."""
     assert _top(3, False, is_verified=True) == [1.0, 1.0, 2.0]

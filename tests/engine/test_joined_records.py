@@ -64,6 +64,19 @@ def test_rows_that_pairs_share_are_one_item(way: str, targets: int, behind: str)
             assert found[0] == "gives"
 
 
+@pytest.mark.parametrize("behind", ["lambda x: x.value[0][1]", "lambda x: (x.value[0][1], x.value[0][0])"])
+def test_a_row_within_a_tuple_is_one_item_of_all_its_pairs(behind: str) -> None:
+    """As one that is the whole value is: a step behind the join changes it in each of them."""
+    pairs = [(row["k"], (1, row)) for row in _rows(0, 1, 2, 3, 4)]
+    parts: list[list[list[Any]]] = [[pairs], [], [[(1, "a"), (1, "b")]], []]
+    columns = KeyInColumns(None, False)
+    made = Program(parts, "join inner right travels", None, columns, False, 2, "", (("map", behind), _GROW))
+
+    found, expected = outcomes(made, 1)
+    assert found == expected
+    assert found[0] == "gives"
+
+
 def test_a_passing_block_of_other_keys_gets_the_same_items() -> None:
     """The items of the side that is held are made once, whatever comes after they have been looked up in columns."""
     key = "lambda x: x['k']"

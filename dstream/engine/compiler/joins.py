@@ -304,7 +304,7 @@ class AdaptiveJoin:
         if isinstance(self.node, SemiJoin):
             return only_if(_KEYS)
         partners = "" if self.node.how == "inner" else ", and each item has a partner"
-        values = "all values of a side are numbers, strings, or records and tuples of these"
+        values = "all values of a side are numbers, strings, tuples of these, or records"
         return only_if(f"{_KEYS}, {values}, of one type{partners}")
 
     def _meeting(self) -> tuple[bool, str, Callable[..., Any]]:

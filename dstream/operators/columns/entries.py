@@ -132,10 +132,13 @@ def _is_plain(values: list[Any] | Column) -> bool:
 
     The former may be made once for each pair. Of rows `SharedRows` give an item that is made once for all of its pairs.
     """
+    return not values.is_shared if isinstance(values, RowsWithParts) else _is_immutable(values)
+
+
+def _is_immutable(values: list[Any] | Column) -> bool:
+    """Say whether values are numbers, strings or tuples of these: a row within a tuple would be made for each pair."""
     if isinstance(values, Tuples):
-        return all(map(_is_plain, values.members))
-    if isinstance(values, RowsWithParts):
-        return not values.is_shared
+        return all(map(_is_immutable, values.members))
     return isinstance(values, Ints | Floats | Bools | Strings | Encoded)
 
 
