@@ -43,7 +43,7 @@ def main() -> None:
         orders, sums = ctx.get_map("orders", journal=True), ctx.get_map("totals")
         job = ctx.new_job(totals(), name="orders")
         orders.put_all({1: ("Ada", 30), 2: ("Grace", 120)})
-        wait_until(lambda: len(sums) == 2)
+        wait_until(lambda: job.metrics().stages["orders"].items_out == 2)
         print(f"{job.name} is {job.status.name} since {job.started_at:%H:%M:%S}: {sorted(sums.items())}")
         print(f"so far it has read {job.metrics().stages['orders'].items_out} orders in {job.epoch} epochs")
 

@@ -284,6 +284,11 @@ class TableRows:
         """Whether rows can be read in columns."""
         return _has_columns(self.table, self.made)
 
+    @property
+    def item_class(self) -> Any:
+        """The class of the items, if one was named."""
+        return None if self.made is None else getattr(self.made.form, "kind", None)
+
     def count_splits(self, parallelism: int) -> int:
         """Say how many splits there will be."""
         return split_count(self.table.num_rows, None, max(parallelism, self.table.nbytes // LARGEST_SPLIT))

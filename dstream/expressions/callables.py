@@ -31,7 +31,7 @@ from dstream.expressions.tree import (
 from dstream.values.entries import Entry
 from dstream.values.fields import defaults_of_constructor, is_of_dataclass, is_of_named_tuple
 
-__all__ = ["known_call", "object_read", "stores_its_fields"]
+__all__ = ["known_call", "member_function", "object_read", "stores_its_fields"]
 
 
 _ITEM = Argument(0)
@@ -189,6 +189,17 @@ def _built(kind: type, written: str, arguments: tuple[Expression, ...], keywords
 def stores_its_fields(kind: object) -> bool:
     """Say whether something is a dataclass or named tuple that stores its arguments and does nothing else."""
     return isinstance(kind, type) and _fields(kind) is not None
+
+
+def member_function(kind: type, name: str, *, is_property: bool) -> FunctionType | None:
+    """Return the function of a method or a property that the text of a class defines; None if there is no such."""
+    owner = next((each for each in kind.__mro__ if name in vars(each)), object)
+    found = vars(owner).get(name)
+    if is_property:
+        found = found.fget if type(found) is property else None
+    if type(found) is not FunctionType or found.__module__ != owner.__module__:
+        return None
+    return found if found.__qualname__ == f"{owner.__qualname__}.{name}" else None
 
 
 def _fields(kind: type) -> dict[str, Any] | None:

@@ -41,7 +41,7 @@ from dstream.expressions.tree import (
     substituted,
 )
 
-__all__ = ["constants_of", "function_read", "kinds_of_exceptions", "read_rounds", "used_up", "without_walrus"]
+__all__ = ["constants_of", "function_read", "read_rounds", "used_up", "without_walrus"]
 
 
 @read_syntax.register
@@ -95,6 +95,9 @@ def _made_of_members(syntax: ast.Call, body: Body) -> Expression | None:
 def _method(fn: ast.Attribute, syntax: ast.Call, body: Body) -> Expression:
     keywords = tuple(each.arg for each in syntax.keywords if each.arg is not None)
     has_known_keywords = len(keywords) == len(syntax.keywords) and (not keywords or fn.attr in _WITH_KEYWORDS)
+    own = _own_method(fn, syntax, keywords, body) if len(keywords) == len(syntax.keywords) else None
+    if own is not None:
+        return own
     if not has_known_keywords or fn.attr not in CHANGING_NOTHING:
         raise UnreadableName(f"calls .{fn.attr}(){' with a keyword' if syntax.keywords else ''}", line=syntax.lineno)
     of = read_syntax(fn.value, body)
@@ -105,6 +108,18 @@ def _method(fn: ast.Attribute, syntax: ast.Call, body: Body) -> Expression:
     if fn.attr == "sub" and isinstance(of, Constant) and len(syntax.args) == 2 and not keywords:
         return Method(of, fn.attr, (_replacement(syntax.args[0], body), read_syntax(syntax.args[1], body)))
     return Method(of, fn.attr, all_read([*syntax.args, *(each.value for each in syntax.keywords)], body), keywords)
+
+
+def _own_method(fn: ast.Attribute, syntax: ast.Call, keywords: tuple[str, ...], body: Body) -> Expression | None:
+    """Return the result of a method of one of the plan's classes; None if none of them has it."""
+    if not body.names.namespaces.has_member(fn.attr):
+        return None
+    of, given = read_syntax(fn.value, body), all_read([*syntax.args, *(each.value for each in syntax.keywords)], body)
+
+    try:
+        return body.callee.member(of, fn.attr, given, keywords)
+    except UnreadableName as problem:
+        raise UnreadableName(problem.reason, problem.advice, syntax.lineno) from None
 
 
 _WITH_KEYWORDS = frozenset(
@@ -423,24 +438,6 @@ def _constants(of: Expression) -> list[Constant] | None:
     found = [constant_of(each) for _, each in zip(range(_MOST_ROUNDS + 1), values, strict=False)]
     constants = [each for each in found if each is not None]
     return constants if len(constants) == len(found) <= _MOST_ROUNDS else None
-
-
-def kinds_of_exceptions(syntax: ast.expr, body: Body) -> tuple[type[Exception], ...]:
-    """Return the exceptions that an expression names: one, or a tuple of them.
-
-    Raises:
-        CannotRead: they are not of the standard library, so that they may have code of their own.
-    """
-    named = syntax.elts if isinstance(syntax, ast.Tuple) else [syntax]
-    kinds = tuple(object_named(each, body) for each in named)
-    if not all(
-        isinstance(each, type) and issubclass(each, Exception) and each.__module__ in _STANDARD for each in kinds
-    ):
-        raise UnreadableName("has exceptions of classes of its own", line=syntax.lineno)
-    return kinds
-
-
-_STANDARD = ("builtins", "decimal", "json.decoder")
 
 
 def without_walrus(syntax: ast.expr) -> tuple[ast.NamedExpr | None, ast.expr]:

@@ -41,6 +41,7 @@ from dstream.expressions.tree import (
     is_leaf,
 )
 from dstream.values.entries import as_entry
+from dstream.values.fields import has_fields_alone
 
 __all__ = [
     "CHANGING_NOTHING",
@@ -179,6 +180,7 @@ KNOWN: dict[str, Callable[..., Any]] = {
     "dstream.failed": failed,
     "dstream.raised": raised,
     "dstream.first": lambda generator, default: next(generator, default),
+    "dstream.is_of": has_fields_alone,
     "dstream.member": lambda kind, value: kind(value),
     "dstream.member_named": lambda kind, name: kind[name],
     "dstream.tried": tried,

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from dstream.base.functions import is_watched
 from dstream.base.showing import near
-from dstream.expressions.callables import known_call, object_read
+from dstream.expressions.callables import known_call, member_function, object_read
 from dstream.expressions.effects import asks_for_truth, name_of, stands_first
 from dstream.expressions.resolution import (
     NameLookup,
@@ -34,7 +34,18 @@ from dstream.expressions.routines import read_routine
 from dstream.expressions.source import LocalFunction, MissingSource, found_source, stamp_of_source, told
 from dstream.expressions.statements import read_block
 from dstream.expressions.syntax import Body
-from dstream.expressions.tree import Argument, Expression, Let, Local, is_leaf, replaced
+from dstream.expressions.tree import (
+    Argument,
+    Attribute,
+    Called,
+    Choice,
+    Constant,
+    Expression,
+    Let,
+    Local,
+    is_leaf,
+    replaced,
+)
 from dstream.failures.attribution import is_installed
 
 __all__ = ["Unreadable", "may_travel", "name_of_callable", "read"]
@@ -110,7 +121,7 @@ class _Known:
     result: Expression | Unreadable
 
 
-_Key: TypeAlias = tuple[CodeType, str, tuple[object, ...], int, bool]
+_Key: TypeAlias = tuple[CodeType, str, tuple[object, ...], int, bool, tuple[type, ...]]
 _MOST = 1024
 _known: OrderedDict[_Key, _Known] = OrderedDict()
 
@@ -121,19 +132,27 @@ def _remembered(fn: FunctionType, arguments: int, namespaces: Namespaces) -> Exp
     if fn.__defaults__ or fn.__kwdefaults__:
         return _read(fn, arguments, namespaces)
     code = fn.__code__
-    key = code, code.co_filename, stamp_of_source(code), arguments, is_by_reference(fn)
+    classes = tuple(namespaces.classes)
+    key = code, code.co_filename, stamp_of_source(code), arguments, is_by_reference(fn), classes
     known = _known.get(key)
     if known is not None and _stand_for_the_same(fn, known, namespaces):
         return known.result
     looked_up: list[NameLookup] = []
     result = _read(fn, arguments, namespaces, looked_up)
-    if all(_may_be_held(value) for _, _, value in looked_up):
+    if not _asks_for_class(result) and all(_may_be_held(value) for _, _, value in looked_up):
         functions = (value for _, _, value in looked_up if type(value) is FunctionType)
         called = tuple((each, each.__code__, each.__defaults__) for each in functions)
         _known[key] = _Known(tuple(looked_up), called, result)
         if len(_known) > _MOST:
             _known.popitem(last=False)
     return result
+
+
+def _asks_for_class(result: Expression | Unreadable) -> bool:
+    """Say whether methods were read, which the class may exchange for others."""
+    return isinstance(result, Expression) and any(
+        isinstance(each, Called) and each.function == "dstream.is_of" for each in result.walk()
+    )
 
 
 def _may_be_held(value: object) -> bool:
@@ -267,6 +286,40 @@ class _Reading:
         if type(fn) is functools.partial:
             return self.of(fn, arguments, keywords)
         raise UnreadableName(f"calls {written}")
+
+    def attribute(self, of: Expression, name: str) -> Expression:
+        """Return an attribute of an object, which may be a property of one of the plan's classes."""
+        inside = len(self.inside)
+        try:
+            return self.member(of, name, None, ()) or Attribute(of, name)
+        except UnreadableName:
+            del self.inside[inside:]
+            return Attribute(of, name)
+
+    def member(
+        self, of: Expression, name: str, arguments: Sequence[Expression] | None, keywords: Sequence[str]
+    ) -> Expression | None:
+        """Return the result of a method or a property of the plan's classes; None if none of them has it.
+
+        For a method of an object of another class the function itself is called.
+
+        Args:
+            of: the object.
+            name: that of the method or property.
+            arguments: of a method, of which the last ones are keywords; None: it is a property.
+            keywords: the names of these.
+        """
+        is_property = arguments is None
+        known = {kind: member_function(kind, name, is_property=is_property) for kind in self.namespaces.classes}
+        functions = {kind: fn for kind, fn in known.items() if fn is not None}
+        if not functions:
+            return None
+        local, number = self.named(of)
+        result: Expression = Attribute(local, name) if is_property else Called("dstream.failed", ())
+        for kind, fn in functions.items():
+            given = self.called(fn, name, (local, *(arguments or ())), keywords)
+            result = Choice(Called("dstream.is_of", (local, Constant(kind))), given, result)
+        return result if number is None else Let(of, number, result)
 
     def defined(self, function: LocalFunction, arguments: Sequence[Expression], body: Body) -> Expression:
         """Return the result of a function that is defined inside of the one that is read."""

@@ -118,11 +118,19 @@ class Namespaces:
 
     Args:
         changing: finds the ids of the lists, dicts and sets that other functions of the plan may change; None: any.
+
+    Attributes:
+        classes: those that items of the plan are known to have, whose methods are looked up; more may be added.
     """
 
     def __init__(self, changing: Callable[[], Set[int] | None] = frozenset) -> None:
+        self.classes: dict[type, None] = {}
         self._stored: dict[int, tuple[dict[str, Any], frozenset[str]]] = {}  # It keeps the dict, whose id it has.
         self._changing = functools.cache(changing)
+
+    def has_member(self, name: str) -> bool:
+        """Say whether one of the classes defines an attribute."""
+        return any(hasattr(kind, name) for kind in self.classes)
 
     def may_change(self, container: object) -> bool:
         """Return whether a function of the plan may change a list, a dict or a set while others look into it."""

@@ -6,7 +6,7 @@ import ast
 import copy
 from collections.abc import Iterable, Sequence
 
-from dstream.expressions.calls import function_read, kinds_of_exceptions, used_up
+from dstream.expressions.calls import function_read, used_up
 from dstream.expressions.effects import IN_PLACE, KNOWN
 from dstream.expressions.resolution import UnreadableName
 from dstream.expressions.source import names_bound
@@ -18,6 +18,7 @@ from dstream.expressions.statements import (
     check_names,
     default_dict,
     defined,
+    kinds_of_exceptions,
     names_behind,
     names_of_target,
     raised,

@@ -8,7 +8,7 @@ import copy
 import dataclasses
 from collections.abc import Sequence
 
-from dstream.expressions.calls import constants_of, kinds_of_exceptions, read_rounds, used_up, without_walrus
+from dstream.expressions.calls import constants_of, read_rounds, used_up, without_walrus
 from dstream.expressions.effects import IN_PLACE, KNOWN
 from dstream.expressions.resolution import UnreadableName
 from dstream.expressions.source import LocalFunction, names_bound
@@ -34,6 +34,7 @@ __all__ = [
     "check_names",
     "default_dict",
     "defined",
+    "kinds_of_exceptions",
     "names_behind",
     "names_of_target",
     "raised",
@@ -440,3 +441,21 @@ def check_names(statements: Sequence[ast.stmt], body: Body) -> None:
                 raise UnreadableName(f"gives {name} another value than a function", line=each.lineno)
             case ast.ExceptHandler(_, str(name)) if bound[name] > handled[name] or name in body.variables:
                 raise UnreadableName(f"gives {name} another value than an exception", line=each.lineno)
+
+
+def kinds_of_exceptions(syntax: ast.expr, body: Body) -> tuple[type[Exception], ...]:
+    """Return the exceptions that an expression names: one, or a tuple of them.
+
+    Raises:
+        CannotRead: they are not of the standard library, so that they may have code of their own.
+    """
+    named = syntax.elts if isinstance(syntax, ast.Tuple) else [syntax]
+    kinds = tuple(object_named(each, body) for each in named)
+    if not all(
+        isinstance(each, type) and issubclass(each, Exception) and each.__module__ in _STANDARD for each in kinds
+    ):
+        raise UnreadableName("has exceptions of classes of its own", line=syntax.lineno)
+    return kinds
+
+
+_STANDARD = ("builtins", "decimal", "json.decoder")

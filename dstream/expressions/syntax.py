@@ -81,6 +81,16 @@ class Callee(Protocol):
         """Return the number of a further variable."""
         ...
 
+    def attribute(self, of: Expression, name: str) -> Expression:
+        """Return an attribute of an object."""
+        ...
+
+    def member(
+        self, of: Expression, name: str, arguments: Sequence[Expression] | None, keywords: Sequence[str]
+    ) -> Expression | None:
+        """Return the result of a method of one of the plan's classes; None if none of them has it."""
+        ...
+
     def defined(self, function: LocalFunction, arguments: Sequence[Expression], body: Body) -> Expression:
         """Return the result of a function that is defined inside of another one, for arguments by place."""
         ...
@@ -256,7 +266,7 @@ def _(syntax: ast.Attribute, body: Body) -> Expression:
     if syntax.attr == "__name__" and (of_type := _type_of(syntax.value, body)) is not None:
         return Attribute(of_type, syntax.attr)
     if is_of_the_item(syntax.value, body):
-        return Attribute(read_syntax(syntax.value, body), syntax.attr)
+        return body.callee.attribute(read_syntax(syntax.value, body), syntax.attr)
     return _captured(object_named(syntax, body), ast.unparse(syntax), syntax.lineno)
 
 

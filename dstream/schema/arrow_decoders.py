@@ -253,10 +253,11 @@ def rows_maker(form: ItemDecoder | None, names: Sequence[str], columns: ColumnsO
     if ways is None or not names or any(has_intervals(columns.type_of(name)) for name in names):
         return None
     reached_by, made = _reached_by(form, names), partial(_items, form is not None, names, _maker(names, form))
+    kind: Any = form.kind if isinstance(form, RecordDecoder) and _is_plain(form.kind) else None
 
     def rows(column: Column, size: int, most: int) -> ArrowRows:
         parts = {name: partial(_PARTS[way], column, name) for name, way in ways.items()}
-        return ArrowRows(size, parts, reached_by, partial(made, column), most)
+        return ArrowRows(size, parts, reached_by, partial(made, column), most, item_class=kind)
 
     return rows
 

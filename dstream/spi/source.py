@@ -96,6 +96,7 @@ class ArrowRows:
             another where that saves memory.
         most: so many items are made at a time, for the sake of memory.
         again: reads the same rows once more, in any process; None: they cannot be, or at a high cost.
+        item_class: the class of all items, which have no attributes but its fields; None if it is not known.
     """
 
     size: int
@@ -104,6 +105,7 @@ class ArrowRows:
     items: Callable[[Any], Iterable[Any]]
     most: int
     again: RowsAgain | None = None
+    item_class: type | None = None
 
     @staticmethod
     def chosen(of: Any, places: Any) -> Any:

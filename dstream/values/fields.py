@@ -23,6 +23,7 @@ __all__ = [
     "defaults_of_constructor",
     "field_names",
     "has_default",
+    "has_fields_alone",
     "has_own_code",
     "has_plain_fields",
     "hints_of",
@@ -216,6 +217,11 @@ def _has_plain_fields(kind: Any) -> bool:
         # A slot is a data descriptor, too; any other one runs code of its own.
         and not any(hasattr(type(each), "__set__") and type(each) is not MemberDescriptorType for each in held)
     )
+
+
+def has_fields_alone(item: object, kind: type) -> bool:
+    """Say whether an object is of a class with plain fields, and has no attribute of its own beside these."""
+    return type(item) is kind and all(map(field_names(kind).__contains__, getattr(item, "__dict__", ())))
 
 
 def is_of_dataclass(method: Any) -> TypeGuard[FunctionType]:

@@ -12,7 +12,7 @@ import pytest
 from dstream.engine.compiler import ClusterFacts
 from dstream.engine.physical.vertices import Applied, Input, Splits
 from dstream.engine.tasks.gatherers import Bordering
-from dstream.expressions import Argument, Constant, Indexed
+from dstream.expressions import Argument, Called, Constant, Indexed
 from dstream.operators.columns import chain_evaluation, collectors, ranks, top
 from dstream.operators.joins import columns as joins
 from dstream.operators.rows.keys import Side
@@ -46,6 +46,11 @@ class Watched:
     def begin(self) -> None:
         """Forget all: a function that is read twice may be the same expression."""
         self._seen.clear()
+
+    def has_method(self) -> bool:
+        """Say whether a method of items was among them."""
+        of_class = (each for seen in self._seen.values() for each in seen.walk() if isinstance(each, Called))
+        return any(each.function == "dstream.is_of" for each in of_class)
 
     def has(self, expression: Any) -> bool:
         """Say whether an expression was among them; the keys of pairs are found by one that a task makes."""

@@ -189,6 +189,11 @@ class RecordFiles(NamesOfStreams):
         return getattr(self.format, "has_columns", False) and self.options == Options(False, "fail", None)
 
     @property
+    def item_class(self) -> Any:
+        """The class of the items, if one was named."""
+        return getattr(getattr(self.format, "form", None), "kind", None)
+
+    @property
     def columns_if(self) -> str:
         """Return the condition on the files for that, in words that follow "if"."""
         fewest = getattr(self.format, "fewest_bytes", 0)

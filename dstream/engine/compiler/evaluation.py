@@ -17,6 +17,7 @@ from dstream.expressions.tree import (
     Applied,
     Argument,
     Attribute,
+    Built,
     Called,
     Choice,
     Constant,
@@ -39,6 +40,7 @@ from dstream.plan.steps import Emitted, KeyInColumns, Op, StepEvaluation, one_ke
 from dstream.spi import Collector, InColumns
 from dstream.values import Entry, Predicate
 from dstream.values.entries import key_of, value_of
+from dstream.values.fields import has_plain_fields
 from dstream.values.time import MOST_INSTANT
 from dstream.values.user_functions import shown_function
 
@@ -141,6 +143,9 @@ def read_op(op: Op, namespaces: Namespaces | None = None, *, is_verified: bool =
         is_verified: what columns give is compared with what the function gives.
     """
     found = read_step(op, namespaces)
+    if namespaces is not None and isinstance(found, Expression):
+        kinds = (each.kind for each in found.walk() if isinstance(each, Built))
+        namespaces.classes.update(dict.fromkeys(filter(has_plain_fields, kinds)))
     evaluation = step_evaluation(op, found if isinstance(found, Expression) else None, is_verified=is_verified)
     read_as = dataclasses.replace(op, evaluation=evaluation)
     if found is None:

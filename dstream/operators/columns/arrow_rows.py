@@ -74,6 +74,10 @@ class Records(RowsWithParts):
         return self.rows.reached_by
 
     @property
+    def item_class(self) -> type | None:
+        return self.rows.item_class
+
+    @property
     def names(self) -> Sequence[str]:
         return tuple(self.rows.parts)
 

@@ -76,6 +76,11 @@ class RowsWithParts(LazyRows):
         """The names of the parts, in order."""
 
     @property
+    def item_class(self) -> type | None:
+        """The class of all items; None if it is not known."""
+        return None
+
+    @property
     def has_other_parts(self) -> bool:
         """Whether items may have parts that are not among `names`."""
         return True
@@ -123,6 +128,10 @@ class BuiltRows(RowsWithParts):
     @property
     def names(self) -> Sequence[str]:
         return tuple(self.members) if self.kind in _ACCESS else field_names(self.kind)
+
+    @property
+    def item_class(self) -> type:
+        return self.kind
 
     @property
     def has_other_parts(self) -> bool:
@@ -242,6 +251,10 @@ class ChangedRows(RowsWithParts):
     def __init__(self, of: RowsWithParts, kind: str, members: Mapping[str, Column]) -> None:
         self.size = of.size
         self._of, self._kind, self.members = of, kind, members
+
+    @property
+    def item_class(self) -> type | None:
+        return self._of.item_class
 
     @property
     def access(self) -> frozenset[Access]:

@@ -282,7 +282,7 @@ def _obstacles(each: Expression) -> Iterator[str]:
             yield "columns make no object of any number of values"
         case Method(of, name, arguments):
             yield from _of_method(name, of, arguments)
-        case Called("slice" | "str" | "dstream.Entry" | "isinstance", _):
+        case Called("slice" | "str" | "dstream.Entry" | "dstream.is_of" | "isinstance", _):
             pass
         case Called(function, (of, *arguments)) if function in _OF_STR:
             yield from _of_method(function.removeprefix("str."), of, arguments)

@@ -41,6 +41,7 @@ __all__ = [
     "are_unmade",
     "check_identities",
     "check_unshared",
+    "class_of",
     "entries_of",
     "with_parts",
 ]
@@ -174,6 +175,10 @@ class SharedRows(RowsWithParts):
         return self._columns.names
 
     @property
+    def item_class(self) -> type | None:
+        return self._columns.item_class
+
+    @property
     def has_other_parts(self) -> bool:
         return self._columns.has_other_parts
 
@@ -185,6 +190,18 @@ class SharedRows(RowsWithParts):
 
     def portions(self) -> Iterator[Iterable[Any]]:
         yield map(self._values.items().__getitem__, self._rows.tolist())
+
+
+def class_of(column: Column) -> type:
+    """Return the class of all items.
+
+    Raises:
+        NotColumnar: it is not known.
+    """
+    found = column.item_class if isinstance(column, RowsWithParts) else None
+    if found is None:
+        raise NotColumnar("objects whose class is not known")
+    return found
 
 
 def check_unshared(column: Column) -> None:

@@ -57,7 +57,7 @@ from dstream.operators.columns.built_rows import RowsWithParts, built_rows, chan
 from dstream.operators.columns.capabilities import CALLED, EACH_BY_PYTHON, OF_TIMES, are_constants, is_left_to_python
 from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.encoded_calls import as_plain, by_distinct
-from dstream.operators.columns.entries import Entries, check_identities, entries_of, with_parts
+from dstream.operators.columns.entries import Entries, check_identities, class_of, entries_of, with_parts
 from dstream.operators.columns.python_rows import PythonRaises, are_scalars, has_nan, root_of_path, rows_by_python
 from dstream.operators.columns.string_operators import (
     applied_to_texts,
@@ -221,6 +221,8 @@ def _in_columns(expression: Expression, given: _Given) -> Column:
             return entries_of(_value(pair, given))
         case Called("dataclasses.asdict", (of,)):
             return dicts_of_rows(_value(of, given))
+        case Called("dstream.is_of", (of, Constant(kind))):
+            return ConstantColumn(class_of(_value(of, given)) is kind, given.size)
         case Called("isinstance", (of, Constant(kinds))):
             return ConstantColumn(issubclass(_kind_of(_value(of, given)), kinds), given.size)
         case Called(function, arguments) if function in _IN_PLACE:

@@ -1,0 +1,387 @@
+"""Methods and properties of the classes of items: read like functions, where all items are of that class."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+
+import dstream as ds
+from collectors import averaging, counting, grouping_by, summing
+from dstream.connectors.dataframes import rows_of_table
+from dstream.engine.compiler import ClusterFacts
+from dstream.plan import Read, ToList, rewrite
+from dstream.plan.operations.elementwise import Chain
+from dstream.plan.steps import Op
+from dstream.spi import Collector
+from dstream.stream import Stream
+from dstream.values.fields import has_fields_alone
+from sources import Items, csv_rows, json_lines, parquet_rows
+from tests.engine.graphs_here import GraphHere
+from tests.engine.watched_columns import Watched
+
+_ROWS = 1_500
+"""More than columns need."""
+
+
+class Base:
+    """What a class may inherit."""
+
+    price: float
+    quantity: int
+
+    def gross(self) -> float:
+        return self.price * self.quantity
+
+    @property
+    def is_many(self) -> bool:
+        return self.quantity > 4
+
+
+@dataclass
+class Sale(Base):
+    """A class with methods."""
+
+    shop: str
+    price: float
+    quantity: int
+
+    def is_large(self, least: float = 300.0, *, factor: int = 1) -> bool:
+        if self.is_many:
+            return self.gross() * factor > least
+        return False
+
+    def total(self) -> float:
+        return self.gross() + 1
+
+    @property
+    def region(self) -> str:
+        return self.shop[:4].upper()
+
+    @property
+    def odd(self) -> str:
+        return str(type(self).__mro__)
+
+    def worth(self, other: float) -> float:
+        return max(self.price, other)
+
+    def many_ways(self, value: int) -> int:
+        for _ in range(value):
+            value += self.quantity
+        return value
+
+    def failing(self) -> float:
+        return 1 / (self.quantity - 3)
+
+    def changing(self) -> int:
+        self.quantity += 1
+        return self.quantity
+
+    def calling(self) -> float:
+        return math.fsum([self.price])
+
+    def endless(self) -> int:
+        return self.endless() if self.quantity > 99 else 7
+
+    @staticmethod
+    def static(value: float) -> float:
+        return value + 1
+
+    @classmethod
+    def of_class(cls) -> str:
+        return cls.__name__
+
+    @functools.cached_property
+    def cached(self) -> float:
+        return self.price + 1
+
+
+@dataclass
+class Child(Sale):
+    """A class that inherits methods."""
+
+    def gross(self) -> float:
+        return super().gross() - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    shop: str
+    price: float
+    quantity: int
+
+    def gross(self) -> float:
+        return self.price * self.quantity * 2
+
+    @property
+    def region(self) -> str:
+        return self.shop[-2:]
+
+
+class Row(NamedTuple):
+    shop: str
+    price: float
+    quantity: int
+
+    def gross(self) -> float:
+        return self[1] + self.quantity
+
+    @property
+    def region(self) -> int:
+        return self.quantity % 3
+
+
+@dataclass
+class Computing:
+    """Objects with more than their fields."""
+
+    shop: str
+    price: float
+    quantity: int
+    extra: Callable[[], float] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.gross = lambda: -1.0  # type: ignore[method-assign]
+
+    def gross(self) -> float:
+        return self.price
+
+
+@dataclass
+class Hiding:
+    shop: str
+    price: float
+    quantity: int
+
+    def __getattribute__(self, name: str) -> Any:
+        return (lambda: -2.0) if name == "gross" else object.__getattribute__(self, name)
+
+    def gross(self) -> float:
+        return self.price
+
+
+_TABLE = pa.table(
+    {
+        "shop": [f"shop {n % 7}" for n in range(_ROWS)],
+        "price": [n % 97 * 1.5 for n in range(_ROWS)],
+        "quantity": [n % 9 for n in range(_ROWS)],
+    }
+)
+
+
+def _items(kind: Any) -> list[Any]:
+    return [kind(**row) for row in _TABLE.to_pylist()]
+
+
+def _sales(kind: Any) -> Stream[Any]:
+    return Stream(Read(rows_of_table(_TABLE, kind)), None).parallel(1)
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    """Record the expressions that are evaluated in columns."""
+    return Watched(monkeypatch)
+
+
+def _run(stream: Stream[Any]) -> tuple[list[Any], GraphHere]:
+    graph = GraphHere(rewrite(ToList(stream._node)), ClusterFacts(1, 1, 2**22))
+    return graph.items(), graph
+
+
+def _are_columns(graph: GraphHere, watched: Watched) -> list[bool]:
+    """Return for each step whether it was evaluated in columns."""
+    return [watched.has(op.evaluation.expression) for op in _ops(graph)]
+
+
+def _ops(graph: GraphHere) -> list[Op]:
+    chains = [one.node for vertex in graph.ran for each in vertex.inputs for one in each.applied]
+    return [op for one in chains if isinstance(one, Chain) for op in one.ops]
+
+
+_OF_ALL: list[Callable[[Any], Any]] = [
+    lambda s: s.gross(),
+    lambda s: (s.region, s.gross()),
+    lambda s: s.gross() > 100 and s.shop != "shop 1",
+    lambda s: max(s.gross(), s.price),
+]
+_OF_SALES: list[Callable[[Any], Any]] = [
+    lambda s: s.is_large(),
+    lambda s: s.is_large(500),
+    lambda s: s.is_large(factor=s.quantity, least=s.price),
+    lambda s: s.total(),
+    lambda s: s.region.lower() if s.is_many else s.shop,
+    lambda s: s.worth(s.gross()),
+    lambda s: replace(s, price=s.gross()).gross(),
+]
+_IN_COLUMNS: list[tuple[Any, Callable[[Any], Any]]] = [
+    *((kind, fn) for kind in (Sale, Frozen, Row) for fn in _OF_ALL),
+    *((Sale, fn) for fn in _OF_SALES),
+    (Child, lambda s: s.worth(20)),
+]
+
+
+@pytest.mark.parametrize(("kind", "fn"), _IN_COLUMNS)
+def test_methods_are_evaluated_in_columns(kind: Any, fn: Callable[[Any], Any], watched: Watched) -> None:
+    """Methods and properties of items that a source makes of a class run in columns, as the functions that they are."""
+    found, graph = _run(_sales(kind).map(fn))
+    assert found == list(map(fn, _items(kind)))
+    assert _are_columns(graph, watched) == [True]
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda s: s.changing(),
+        lambda s: (s.changing(), s.quantity),
+        lambda s: s.calling(),
+        lambda s: s.static(s.price),
+        lambda s: s.of_class(),
+        lambda s: s.cached,
+        lambda s: (s.cached, s.cached),
+        lambda s: s.gross.__name__,
+        lambda s: s.is_large.__func__.__name__,
+        lambda s: s.endless(),
+        lambda s: s.many_ways(s.quantity),
+    ],
+)
+def test_other_methods_give_what_they_give(fn: Callable[[Any], Any]) -> None:
+    """Methods that change their object, or do more than an expression, are called."""
+    found, _ = _run(_sales(Sale).map(fn))
+    assert found == list(map(fn, _items(Sale)))
+
+
+@pytest.mark.parametrize("kind", [Computing, Hiding, Child])
+def test_objects_with_lookups_of_their_own_give_what_they_give(kind: Any) -> None:
+    """Objects that may have another attribute than the text of their class says are asked."""
+
+    def fn(sale: Any) -> object:
+        return sale.gross()
+
+    found, _ = _run(_sales(kind).map(fn))
+    assert found == list(map(fn, _items(kind)))
+
+
+def test_an_exception_of_a_method_is_that_of_its_item() -> None:
+    """An exception inside a method names the item."""
+    with ds.connect(progress=False) as ctx, pytest.raises(ZeroDivisionError) as raised:
+        ctx.read(rows_of_table(_TABLE, Sale)).map(lambda s: s.failing()).to_list()
+    assert "Sale(shop='shop 3', price=4.5, quantity=3)" in "".join(raised.value.__notes__)
+
+
+def test_steps_know_the_classes_that_steps_before_them_make(watched: Watched) -> None:
+    """A step takes the methods of what a step before it has made."""
+    stream = _sales(Row).map(lambda r: Sale(r.shop, r.price, r.quantity)).filter(lambda s: s.is_many)
+    found, graph = _run(stream.map(lambda s: s.gross()))
+    assert found == [sale.gross() for sale in _items(Sale) if sale.is_many]
+    assert _are_columns(graph, watched) == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    "collector",
+    [
+        summing(lambda s: s.gross()),
+        grouping_by(lambda s: s.region, counting()),
+        grouping_by(lambda s: s.is_large(200), averaging(lambda s: s.total())),
+    ],
+)
+def test_collectors_take_methods_in_columns(collector: Collector[Any, Any, Any], watched: Watched) -> None:
+    """Collectors and keys take methods."""
+    with ds.connect(progress=False) as ctx:
+        found = ctx.read(rows_of_table(_TABLE, Sale)).parallel(1).collect(collector)
+        assert found == ctx.stream(_items(Sale)).collect(collector)
+    assert watched.has_method()
+
+
+@pytest.mark.parametrize("kinds", [(Sale, Frozen), (Frozen, Sale), (Sale, Row), (Row, Frozen, Sale)])
+def test_each_item_has_the_method_of_its_own_class(kinds: tuple[Any, ...]) -> None:
+    """Items of several classes with one name of a method each have their own."""
+    several = functools.reduce(operator.add, map(_sales, kinds))
+    found, _ = _run(several.map(lambda s: (s.gross(), s.region)))
+    assert found == [(item.gross(), item.region) for kind in kinds for item in _items(kind)]
+
+
+def test_a_property_that_cannot_be_read_keeps_no_other_part_from_it() -> None:
+    """It is asked for each item, as often as it is named."""
+    found, graph = _run(_sales(Sale).map(lambda s: (s.odd, s.odd, s.odd, s.odd, s.odd, s.gross())))
+    assert found == [(*[item.odd] * 5, item.gross()) for item in _items(Sale)]
+    assert _ops(graph)[0].evaluation.expression is not None
+
+
+def test_rows_of_a_join_have_their_methods(watched: Watched) -> None:
+    """The rows of both sides are known as those of their classes."""
+    with ds.connect(progress=False) as ctx:
+        left = ctx.read(rows_of_table(_TABLE, Sale)).parallel(1)
+        right = ctx.read(rows_of_table(_TABLE.slice(0, 9), Frozen)).parallel(1)
+        joined = left.join(right, on=lambda s: s.quantity)
+        watched.begin()
+        found = joined.map(lambda e: e.value[0].worth(1.0) + e.value[1].gross()).to_list()
+    by_quantity = {item.quantity: item for item in _items(Frozen)[:9]}
+    assert sorted(found) == sorted(item.worth(1.0) + by_quantity[item.quantity].gross() for item in _items(Sale))
+    assert watched.has_method()
+
+
+def test_the_callers_objects_have_the_attributes_that_they_have() -> None:
+    """An object of the caller may have its own attribute in the place of a method, or be of a subclass."""
+    items = _items(Sale)
+    items[700].gross = lambda: -1.0
+    items[701] = Child("shop", 2.0, 3)
+    both = _sales(Sale) + Stream(Read(Items(items)), None)
+    found, _ = _run(both.map(lambda s: s.gross()))
+    assert found == [item.gross() for item in [*_items(Sale), *items]]
+
+
+def test_a_method_is_not_that_of_the_class_where_an_object_has_more_than_fields() -> None:
+    """What it has of its own comes first."""
+    sale = _items(Sale)[0]
+    assert [has_fields_alone(item, Sale) for item in (sale, _items(Child)[0], _items(Row)[0])] == [True, False, False]
+    sale.gross = lambda: -1.0
+    assert not has_fields_alone(sale, Sale)
+
+
+def test_keys_are_those_of_the_objects() -> None:
+    """A key function of the caller's objects is called, though the plan knows their class."""
+    items = _items(Sale)[:99]
+    items[7].gross = lambda: -1.0
+    with ds.connect(progress=False) as ctx:
+        both = ctx.read(rows_of_table(_TABLE, Sale)) + ctx.stream(items)
+        found = both.collect(grouping_by(lambda s: s.gross(), counting()))
+    assert found == Counter(item.gross() for item in [*_items(Sale), *items])
+
+
+def test_a_method_that_is_exchanged_is_read_anew(monkeypatch: pytest.MonkeyPatch, watched: Watched) -> None:
+    """A method that a test replaces is the one that runs, and so is the first one afterwards."""
+    stream = _sales(Sale).map(lambda s: s.gross())
+    first, _ = _run(stream)
+    monkeypatch.setattr(Base, "gross", lambda self: -3.0)
+    second, graph = _run(stream)
+    # A worker that imports the class has its own method.
+    assert _are_columns(graph, watched) == [False]
+    monkeypatch.undo()
+    third, _ = _run(stream)
+    assert second == [-3.0] * _ROWS
+    assert first == third == [sale.gross() for sale in _items(Sale)]
+
+
+def test_a_plan_does_not_know_the_classes_of_another_plan(watched: Watched) -> None:
+    """One function in plans of several classes has the method of each."""
+    fn: Callable[[Any], Any] = lambda s: s.gross()  # noqa: E731
+    for _ in range(2):
+        for kind in (Sale, Frozen, Hiding, Sale):
+            found, graph = _run(_sales(kind).map(fn))
+            assert found == [item.gross() for item in _items(kind)]
+            assert _are_columns(graph, watched) == [kind is not Hiding]
+            watched.begin()
+
+
+@pytest.mark.parametrize("source", [csv_rows, json_lines, parquet_rows])
+def test_sources_of_files_know_the_class_of_their_items(source: Callable[..., Any]) -> None:
+    """It is the one that was named."""
+    assert source("sales", kind=Sale).item_class is Sale
+    assert source("sales").item_class is None
