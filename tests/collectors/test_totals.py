@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from collectors import averaging, grouping_by, mapping, summarizing, summing
 from dstream.collectors.totals import Totals
+from dstream.values import ExactSum
 
 INTS = st.one_of(st.integers(-3, 3), st.integers(-(2**80), 2**80))
 NUMBERS = st.one_of(INTS, st.sampled_from([0.1, -0.0, 1e100, -1e100, 2.5]))
@@ -69,6 +70,11 @@ def test_ints_stay_one_int():
     groups = collector.accumulated(collector.supplier(), list(range(10_000)))
 
     assert {type(container) for container in groups.values()} == {int}
+
+
+def test_no_floats_change_no_container():
+    """As those of a group in a block of which no row passes a filter: not even a count."""
+    assert Totals().add_floats(7, 0, ExactSum()) == 7
 
 
 def test_counts_and_sums_do_not_touch_each_other():

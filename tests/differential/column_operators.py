@@ -224,8 +224,9 @@ def _grow(item: Any) -> Any:
     """Change what the item has, and so what others have that share it."""
     for each in [item] if isinstance(item, dict) else [item, *item] if isinstance(item, tuple) else []:
         for part in each if isinstance(each, tuple) else [each]:
-            if isinstance(part, dict):
+            while isinstance(part, dict):
                 part["v"] = 10 + (part.get("v") or 0)
+                part = part.get("row")  # noqa: PLW2901
     return item
 
 

@@ -67,7 +67,9 @@ MUTATIONS: list[Mutation] = [(module if "." in module else f"{_FILES}.{module}",
 
 
 def _tests_of(mutation: Mutation) -> list[str]:
-    return ["tests/sources/test_source_text_columns.py", "tests/differential/test_reader_programs.py"]
+    of_lines = ["tests/sources/test_source_json_lines.py"] if mutation[0].endswith(".json_lines") else []
+    tests = ["tests/sources/test_source_text_columns.py", *of_lines, "tests/differential/test_reader_programs.py"]
+    return ["-k", "not spark", *tests]
 
 
 if __name__ == "__main__":

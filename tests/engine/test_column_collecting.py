@@ -6,11 +6,13 @@ import json
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
 import pytest
 
 from collectors import (
     averaging,
     counting,
+    filtering,
     grouping_by,
     mapping,
     summarizing,
@@ -22,9 +24,10 @@ from collectors import (
 )
 from dstream.base.memory import Bound
 from dstream.engine.compiler.evaluation import collector_read
-from dstream.operators.columns.collectors import group_tables
+from dstream.operators.columns.built_rows import BuiltRows
+from dstream.operators.columns.collectors import _in_their_places, group_tables
 from dstream.operators.columns.groups import GroupTable
-from dstream.operators.columns.values import column_of
+from dstream.operators.columns.values import Ints, column_of
 from dstream.operators.rows.blocks import ColumnItems
 from dstream.operators.rows.group_tables import collected
 
@@ -91,6 +94,37 @@ def test_groups_by_texts_stand_behind_those_by_ints_that_came_before() -> None:
     assert list(_in_columns(collector, ["a", "b"], [5, 6], ["c"])) == ["a", "b", 5, 6, "c"]
 
 
+@pytest.mark.parametrize(("inner", "message"), [(lambda row: row, "no hash"), (lambda row: None, "null key")])
+def test_inner_keys_that_are_no_keys_are_refused_by_python(inner: Any, message: str) -> None:
+    """Columns have no group of them."""
+    collector: Any = grouping_by(lambda row: row["n"], grouping_by(inner, counting()))
+    read = collector_read(collector, is_verified=False)[0]
+    rows = BuiltRows(dict, {"n": column_of([1, 2, 3])}, 3)
+
+    assert read.on_columns() is not None
+    with pytest.raises(TypeError, match=message):
+        collected(read, ColumnItems(iter([rows])))
+
+
+def test_bounds_of_filtered_numbers_have_the_zeros_between_them() -> None:
+    """A row that does not pass adds 0."""
+    found = _in_their_places(Ints(np.array([5, 7]), 5, 7), np.array([0, 2]), 3)
+
+    assert isinstance(found, Ints)
+    assert (found.values.tolist(), found.least, found.greatest) == ([5, 0, 7], 0, 7)
+
+
+def test_a_block_of_which_no_row_passes_is_grouped_in_a_table() -> None:
+    """Whatever is added up, which is evaluated for no row: Python parses these, and would have no column of none."""
+    collector: Any = grouping_by(lambda n: n % 2, filtering(lambda n: n > 9, summing(lambda n: int(str(n)))))
+    known = collector_read(collector, is_verified=False)[0].on_columns()
+    assert known is not None
+
+    (table,) = group_tables(collector, known, iter([column_of([3, 4])]), Bound())
+
+    assert isinstance(table, GroupTable)
+
+
 @pytest.mark.parametrize("behind", [counting(), summing(lambda n: n)])
 def test_what_has_one_key_for_all_is_grouped_in_a_table(behind: Any) -> None:
     """A number that stands in all rows is a column of ints."""
@@ -109,6 +143,7 @@ def test_what_has_one_key_for_all_is_grouped_in_a_table(behind: Any) -> None:
         grouping_by(lambda n: n, summing(json.loads)),
         grouping_by(lambda n: divmod(n, 3), counting()),
         mapping(lambda n: divmod(n, 3)[0], summing(lambda n: n)),
+        mapping(id, summing(lambda n: n)),
     ],
 )
 def test_what_one_function_cannot_do_over_columns_takes_items(collector: Any) -> None:

@@ -16,6 +16,7 @@ from dstream.engine.tasks.readers import read_buckets
 from dstream.engine.tasks.routing import RouteSide
 from dstream.keys import stable_hash
 from dstream.operators.columns.entries import JoinedRows, PassingRows, RowValues
+from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.strings import Strings
 from dstream.operators.columns.values import NotColumnar, column_of, items_of, rows_at
 from dstream.operators.joins.columns import JoinBatch, SideTable, rows_of_block, rows_of_items
@@ -28,6 +29,7 @@ from dstream.operators.rows.keys import KeysAlone, Side
 from dstream.plan.steps import unchanged
 from dstream.values import Entry
 from dstream.values.entries import key_of
+from tests.differential.written_expressions import expression_of
 
 
 @pytest.fixture(autouse=True)
@@ -336,6 +338,14 @@ def test_a_nan_of_several_pairs_stays_one_object(passing, rows, held):
             _ = each.members
     first, second = given(block)
     assert first.value == second.value
+
+
+def test_keys_of_pairs_have_the_bounds_of_their_numbers():
+    """Python adds up those that would need more than 64 bits."""
+    values = RowValues([column_of([1, 1])])
+    rows = JoinedRows(PassingRows(np.array([3, 2**62]), column_of([1, 1])), np.arange(2), values, np.arange(2), False)
+
+    assert items_of(evaluated(expression_of("lambda x: x.key + x.key"), [rows])) == [6, 2**63]
 
 
 def test_a_nan_of_one_pair_is_in_a_column():

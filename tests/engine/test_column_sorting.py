@@ -18,7 +18,7 @@ from dstream.engine.tasks.runtime import StageTask
 from dstream.engine.tasks.sorting import RouteByRange, SortAlone, SortRuns, merge_ranges
 from dstream.errors import EngineError
 from dstream.expressions import Argument, Constant, Indexed
-from dstream.operators.columns.entries import Entries
+from dstream.operators.columns.entries import Entries, JoinedRows, PassingRows, RowValues
 from dstream.operators.columns.ranks import SortedBatch, ranks_of_items, run_in_order
 from dstream.operators.columns.values import Ints, Strings, Tuples, column_of, items_of
 from dstream.operators.rows.batches import loads
@@ -197,6 +197,17 @@ def test_rows_that_are_not_made_are_sorted_as_items(form):
     found, _ = run_in_order(rows, itemgetter(0), False, columns, "sorted")
 
     assert found == [(1, "a"), (2, "b"), (3, "c")]
+
+
+def test_rows_of_a_join_are_sorted_as_items():
+    """Their pickle has an item for each, so that they travel some at a time."""
+    values = RowValues([column_of(["c", "a", "b"])])
+    rows = JoinedRows(PassingRows(np.array([3, 1, 2]), column_of([7, 8, 9])), np.arange(3), values, np.arange(3), False)
+
+    found, _ = run_in_order(rows, None, False, KeyInColumns(Indexed(Argument(0), Constant(0)), False), "sorted")
+
+    assert found == [(1, (8, "a")), (2, (9, "b")), (3, (7, "c"))]
+    assert type(found) is list
 
 
 def test_entries_of_columns_are_sorted_as_columns():

@@ -9,7 +9,7 @@ import pytest
 import tests.differential.column_operators as programs
 from dstream.operators.columns.built_rows import BuiltRows, PackedRows, RowsWithParts, packed_rows
 from dstream.operators.columns.entries import RowValues, SharedRows
-from dstream.operators.columns.values import Column, ConstantColumn, Ints, Objects
+from dstream.operators.columns.values import Column, ConstantColumn, Ints, NotColumnar, Objects, items_of
 from dstream.operators.joins.columns import JoinBatch, sent_to_targets
 from dstream.operators.rows.batches import loads, loads_items
 from dstream.plan.steps import KeyInColumns
@@ -29,6 +29,10 @@ _BEHIND = {
     "a filter before a change": [("filter", "lambda x: x.value[1]['v'] < 12"), _GROW],
     "a change of what a display has": [
         ("map", "lambda x: (x.key, ({'row': x.value[1], 'v': x.value[0]['v']}, 1))"),
+        _GROW,
+    ],
+    "a change of a row within a display": [
+        ("map", "lambda x: (x.key, ({'row': x.value[1], 'v': x.value[1]['v']}, 1))"),
         _GROW,
     ],
     "a copy": [("map", "lambda x: (x.key, ({**x.value[1], 'v': 5}, x.value[1]['v']))")],
@@ -130,3 +134,13 @@ def test_records_are_sent_as_columns_unless_rows_share_an_item() -> None:
         one, other = batch.values()
         assert type(loads_items(batch.data)) is kind
         assert (one is other) is are_one
+    # An item is made once for all blocks that have it.
+    assert items_of(SharedRows(shared._values, np.array([0])))[0] is items_of(shared)[1]
+
+
+def test_rows_of_several_layouts_are_not_put_together() -> None:
+    """Those of one class, but with other keys, or in another order."""
+    numbers = Ints(np.array([1, 2]), 1, 2)
+    for other in ({"b": numbers, "a": numbers}, {"a": numbers, "b": numbers, "c": numbers}, {"a": numbers}):
+        with pytest.raises(NotColumnar, match="several layouts"):
+            BuiltRows.stacked([BuiltRows(dict, {"a": numbers, "b": numbers}, 2), BuiltRows(dict, other, 2)])

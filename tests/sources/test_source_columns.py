@@ -301,6 +301,15 @@ def test_rows_of_a_table_stand_in_columns(kind: Any, ways: set[str]) -> None:
     assert found.parts["n"]().to_pylist() == list(range(10))
 
 
+def test_a_table_with_a_null_where_a_field_needs_a_value_is_refused() -> None:
+    """Also by steps that use another field: the row becomes no item."""
+    kind = dataclasses.make_dataclass("Made", [("n", int), ("hole", int)])
+    (found,) = _rows(rows_of_table(TABLE.select(["n", "hole"]), kind))
+
+    with pytest.raises(SourceError, match="row 1"):
+        list(found)
+
+
 class _Turned(NamedTuple):
     price: float
     n: int

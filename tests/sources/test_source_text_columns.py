@@ -241,6 +241,23 @@ def test_a_line_with_other_blanks_has_its_own_values(tmp_path: Path, odd: str) -
     assert _items(json_lines(tmp_path / "a.jsonl").splits(1)[0])[500] == {"a": 12, "b": 34}
 
 
+def test_keys_of_an_inner_object_have_the_order_of_their_line(tmp_path: Path) -> None:
+    """Dictionaries show it, also where few lines have another one."""
+    lines = ['{"a": {"b": 1, "c": 2}}'] * 500
+    (tmp_path / "a.jsonl").write_text("\n".join([*lines, '{"a": {"c": 3, "b": 4}}', *lines, ""]))
+
+    assert str(_items(json_lines(tmp_path / "a.jsonl").splits(1)[0])[500]) == "{'a': {'c': 3, 'b': 4}}"
+
+
+def test_a_byte_order_mark_inside_a_file_is_refused(tmp_path: Path) -> None:
+    """The parser of bytes would leave it out."""
+    lines = ['{"a": 1}'] * 500
+    (tmp_path / "a.jsonl").write_text("\n".join([*lines, '\ufeff{"a": 2}', *lines, ""]), encoding="utf-8")
+
+    with pytest.raises(SourceError, match="line 501"):
+        _items(json_lines(tmp_path / "a.jsonl").splits(1)[0])
+
+
 def test_keys_that_are_the_same_one_behind_the_other_are_not_the_same(tmp_path: Path) -> None:
     """Texts are compared with their bounds."""
     lines = ['{"aa": 1}'] * 500 + ['{"a": 2}', '{"aaa": 3}']
