@@ -222,7 +222,7 @@ MUTATIONS = of_columns([
     ("dstream.operators.joins.columns", "self._is_matched[numbers[is_found]] = True", "pass"),
     ("dstream.operators.joins.columns", "is_held if self._membership.is_wanted else ~is_held", "is_held"),
     ("dstream.operators.joins.columns", "return self._membership.entries(index, passing)", "return iter(())"),
-    ("dstream.operators.joins.columns", "are_entries = type(block) is Entries and key is None", "are_entries = type(block) is Entries"),
+    ("dstream.operators.joins.columns", "if type(block) is not Entries and", "if not isinstance(block, Entries) and"),
     ("entries", "are_columns and int(held_rows.min(initial=0)) >= 0", "are_columns"),
     ("entries", "(other, own) if self._holds_left else (own, other)", "(own, other)"),
     ("entries", "return all(map(_is_immutable, values.members))", "return True"),

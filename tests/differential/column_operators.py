@@ -56,7 +56,7 @@ from dstream.failures import naming
 from dstream.failures.account import known_of
 from dstream.gatherers import window_sliding
 from dstream.operators.columns.built_rows import BuiltRows
-from dstream.operators.columns.entries import JoinedRows
+from dstream.operators.columns.entries import JoinedRows, entries_of
 from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.values import Column, NotColumnar, Objects, Tuples, column_of, items_of, rows_at
 from dstream.operators.joins.hash import Matching, Membership
@@ -226,7 +226,7 @@ def _grow(item: Any) -> Any:
         for part in each if isinstance(each, tuple) else [each]:
             while isinstance(part, dict):
                 part["v"] = 10 + (part.get("v") or 0)
-                part = part.get("row")  # noqa: PLW2901
+                part = part.get("row")
     return item
 
 
@@ -358,7 +358,7 @@ def _given(part: list[list[Any]], in_columns: bool) -> Iterator[Any]:
 
 def _block(items: list[Any]) -> Block:
     if any(type(item) is Entry for item in items):
-        return iter(items)
+        return _entries_of(items)
     if items and all(type(item) is dict and tuple(item) == ("k", "v", "t") for item in items):
         return _rows_of(items)
     if len(items) % 3 == 1 and all(type(item) is str and _NOT_IN_LINES.isdisjoint(item) for item in items):
@@ -366,6 +366,14 @@ def _block(items: list[Any]) -> Block:
         return EncodedLines(lines.encode(), is_ascii=lines.isascii(), are_few=len(items) == 1)
     try:
         return _column(items) if len(items) % 4 else iter(items)
+    except NotColumnar:
+        return iter(items)
+
+
+def _entries_of(items: list[Any]) -> Block:
+    try:
+        are_entries = len(items) % 4 and all(type(item) is Entry for item in items)
+        return entries_of(column_of([tuple(item) for item in items])) if are_entries else iter(items)
     except NotColumnar:
         return iter(items)
 

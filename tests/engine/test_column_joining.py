@@ -15,7 +15,7 @@ import dstream.operators.joins.key_index as key_index
 from dstream.engine.tasks.readers import read_buckets
 from dstream.engine.tasks.routing import RouteSide
 from dstream.keys import stable_hash
-from dstream.operators.columns.entries import JoinedRows, PassingRows, RowValues
+from dstream.operators.columns.entries import JoinedRows, PassingRows, RowValues, entries_of
 from dstream.operators.columns.evaluation import evaluated
 from dstream.operators.columns.strings import Strings
 from dstream.operators.columns.values import NotColumnar, column_of, items_of, rows_at
@@ -53,6 +53,16 @@ def test_ints_and_texts_that_stand_in_columns_stay_there(way):
     assert rows_of_block(column_of([(1.0, 2)]), way) is None
     assert rows_of_block(column_of([((1, 2), 2)]), way) is None
     assert rows_of_block(column_of([1.5]), unchanged) is None
+    entries = entries_of(column_of([(1, 2.5)]))
+    keys, values = rows_of_block(entries, way)
+    assert (keys.tolist(), values) == ([1], entries if way is key_of else entries.members[1])
+
+
+def test_pairs_of_a_join_whose_sides_are_objects_make_no_column():
+    """They have no members, although they are entries."""
+    objects = JoinedRows(PassingRows(np.array([1]), [None]), np.arange(1), RowValues([[None]]), np.arange(1), False)
+
+    assert rows_of_block(objects, None) is None
 
 
 def test_keys_that_are_no_ints_make_no_column(monkeypatch):

@@ -167,8 +167,8 @@ def rows_of_block(block: Any, key: Callable[[Any], Any] | None, columns: KeyInCo
     if key is unchanged:
         keys = keys_in(block)
         return None if keys is None else (keys, block)
-    are_entries = type(block) is Entries and key is None
-    if not are_entries and not (isinstance(block, Tuples) and len(block.members) == 2):
+    # A subclass has its items from elsewhere.
+    if type(block) is not Entries and not (isinstance(block, Tuples) and len(block.members) == 2):
         return None
     keys = keys_in(block.members[0])
     return None if keys is None else (keys, block if key is key_of else block.members[1])
