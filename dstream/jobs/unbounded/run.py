@@ -7,7 +7,6 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from time import monotonic
 from typing import Any
 from uuid import uuid4
@@ -392,9 +391,11 @@ class UnboundedRun:
         self._is_first = False
         self._progressed()
         log_late(self._job, before, ran.record)
-        with suppress(EngineError):  # The next one finds what is left.
+        try:
             self._folding.after(ran.record)
             self._runner.tidy(ran.record, self._config.keep_seconds)
+        except EngineError as error:  # The next one finds what is left.
+            _log.warning("job %s: old records were not removed: %s", self._job, error)
 
     def _learn(self, ran: Ran, began: float, seconds: float, news: Mapping[str, EpochInput]) -> None:
         """Take the load of an epoch, for the batch sizes and the engines of those behind it."""

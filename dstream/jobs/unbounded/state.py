@@ -92,7 +92,7 @@ class LogCompaction:
         """Let the records go before the newest checkpoint that is old enough: those behind it need its index."""
         while len(self._checkpoints) > 1 and self._checkpoints[1].now < until:
             first, then = self._checkpoints[0].number, self._checkpoints[1].number
-            needed = self._needed_from(then)
+            needed = self._needed_from(then, self._begun_with)
             # Before anything is removed: a driver that slept could write under a free number, and believe that it
             # decides.
             self._log.raise_floor(then)
@@ -105,34 +105,36 @@ class LogCompaction:
         if not self._is_known:
             numbers = self._log.numbers()
             regular = (self._log.read(number) for number in numbers if number % EPOCHS_PER_CHECKPOINT == 0)
-            self._checkpoints.extend([_Checkpoint.of(each) for each in regular if each and each.index is not None])
+            checkpoints = [_Checkpoint.of(each) for each in regular if each and each.index is not None]
             first = numbers[0] if numbers else last.number
-            self._begun_with = self._found_starts(first, last)
-            self._left, self._needed = deque(self._log.numbers_before_floor()), self._needed_from(first)
-            self._is_known = True
+            begun_with = self._found_starts(first, [*checkpoints, _Checkpoint.of(last)])
+            left, needed = self._log.numbers_before_floor(), self._needed_from(first, begun_with)
+            # All at once, behind what the storage may fail at: the next call searches anew.
+            self._checkpoints, self._begun_with = deque(checkpoints), begun_with
+            self._left, self._needed, self._is_known = deque(left), needed, True
 
-    def _found_starts(self, first: int, last: LogRecord) -> list[int]:
+    def _found_starts(self, first: int, checkpoints: Iterable[_Checkpoint]) -> list[int]:
         """Return the numbers of the records by which a job went on at an earlier epoch, or with another pipeline.
 
         Such a record is a claim with a whole index. Between two checkpoints there is a claim for each record that
         counts no epoch, so the others are not read. While this driver decides, none is added.
         """
         found, claims = [], -1
-        for each in (*self._checkpoints, _Checkpoint.of(last)):
+        for each in checkpoints:
             if each.claims != claims:
                 between = map(self._log.read, range(first, each.number + 1))
                 found += [one.number for one in between if one is not None and one.is_claim and one.index is not None]
             first, claims = each.number + 1, each.claims
         return found
 
-    def _needed_from(self, first: int) -> set[str]:
+    def _needed_from(self, first: int, begun_with: Iterable[int]) -> set[str]:
         """Return the files of earlier records that a checkpoint needs, or any record behind it.
 
         All these go on from its index, and name files that are newer, or from that of an earlier record, which they
         have as a whole.
         """
         needed = set[str]()
-        for number in (first, *(each for each in self._begun_with if each > first)):
+        for number in (first, *(each for each in begun_with if each > first)):
             record = self._log.read(number)
             if record is None:
                 raise EngineError(f"the record {number} of the job is gone: another driver has removed it")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -122,6 +123,40 @@ def test_what_a_fold_left_goes_with_the_next(records, monkeypatch, is_restarted)
     assert {name.removeprefix("job-logs/j/") for name in records.names("job-logs/j/")} == {
         *("12", "13", "14", "15", "16", "floor")
     }
+
+
+@pytest.mark.usefixtures("often")
+def test_a_failure_of_the_storage_ends_no_compaction(monkeypatch):
+    """Whichever of its calls fails, when earlier drivers' checkpoints are searched or later: the next one goes on."""
+
+    def kept(failing):
+        records, calls = epoch_log.UnkeptRecords(), [0]
+        log, made = _filled(records, [float(number) for number in range(40)])
+        folding = state.LogCompaction(log, None, keep=5)
+
+        def counted(call):
+            def called(*args):
+                calls[0] += 1
+                if calls[0] == failing:
+                    raise EngineError("no storage")
+                return call(*args)
+
+            return called
+
+        for number in range(40, 61):
+            made.append(LogRecord(number, "a", float(number), number, index=_index(number)))
+            log.put(made[-1])
+            with monkeypatch.context() as patched, suppress(EngineError):
+                for name in ("read", "write", "names", "forget"):
+                    patched.setattr(records, name, counted(getattr(records, name)))
+                folding.after(made[-1])
+        return records.names("job-logs/"), calls[0]
+
+    whole, calls = kept(0)
+
+    assert (len(whole), calls > 150) == (10, True)
+    for failing in range(1, 100):
+        assert kept(failing)[0] == whole, failing
 
 
 @pytest.mark.usefixtures("often")
