@@ -111,11 +111,10 @@ def _method(fn: ast.Attribute, syntax: ast.Call, body: Body) -> Expression:
 
 
 def _own_method(fn: ast.Attribute, syntax: ast.Call, keywords: tuple[str, ...], body: Body) -> Expression | None:
-    """Return the result of a method of one of the plan's classes; None if none of them has it."""
-    if not body.names.namespaces.has_member(fn.attr):
+    """Return the result of a method of one of the plan's classes, or an enumeration; None if none of them has it."""
+    if fn.attr in CHANGING_NOTHING and not body.names.namespaces.has_member(fn.attr):
         return None
     of, given = read_syntax(fn.value, body), all_read([*syntax.args, *(each.value for each in syntax.keywords)], body)
-
     try:
         return body.callee.member(of, fn.attr, given, keywords)
     except UnreadableName as problem:

@@ -309,8 +309,9 @@ class _Reading:
             arguments: of a method, of which the last ones are keywords; None: it is a property.
             keywords: the names of these.
         """
-        is_property = arguments is None
-        known = {kind: member_function(kind, name, is_property=is_property) for kind in self.namespaces.classes}
+        is_property, only = arguments is None, _enumeration_of(of)
+        kinds = self.namespaces.classes if only is None else (only,)
+        known = {kind: member_function(kind, name, is_property=is_property) for kind in kinds}
         functions = {kind: fn for kind, fn in known.items() if fn is not None}
         if not functions:
             return None
@@ -318,7 +319,8 @@ class _Reading:
         result: Expression = Attribute(local, name) if is_property else Called("dstream.failed", ())
         for kind, fn in functions.items():
             given = self.called(fn, name, (local, *(arguments or ())), keywords)
-            result = Choice(Called("dstream.is_of", (local, Constant(kind))), given, result)
+            is_of = Called("dstream.is_of", (local, Constant(kind)))
+            result = given if only is not None else Choice(is_of, given, result)
         return result if number is None else Let(of, number, result)
 
     def defined(self, function: LocalFunction, arguments: Sequence[Expression], body: Body) -> Expression:
@@ -370,6 +372,14 @@ class _Reading:
             return result
         local, number = self.named(result)
         return result if number is None else Let(result, number, local)
+
+
+def _enumeration_of(value: Expression) -> type | None:
+    """Return the enumeration of which a value is a member; None if it may be something else."""
+    match value:
+        case Called("dstream.member" | "dstream.member_named", (Constant(type() as kind), _)):
+            return kind
+    return None
 
 
 def _has_few_ways(syntax: ast.AST) -> bool:

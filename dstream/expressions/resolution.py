@@ -380,7 +380,9 @@ def is_zone(kind: object) -> bool:
 
 
 def is_plain_enumeration(kind: object) -> bool:
-    """Say whether a class is an enumeration of constants without code of its own, so that `kind(value)` only looks up.
+    """Say whether a class is an enumeration of constants, so that `kind(value)` only looks up.
+
+    It may have methods and properties, but none that Python calls by itself, or that stands for one of a builtin type.
 
     Example:
         >>> from enum import Enum
@@ -390,8 +392,18 @@ def is_plain_enumeration(kind: object) -> bool:
     if type(kind) is not enum.EnumMeta or not kind.__members__:
         return False
     members: list[enum.Enum] = list(kind)
-    own = [value for each in kind.__mro__ if each.__module__ not in _OF_ENUMS for value in vars(each).values()]
+    classes = [each for each in kind.__mro__ if each.__module__ not in _OF_ENUMS]
+    builtin = {name for each in kind.__mro__ if each not in classes for name in vars(each)}
+    own = [
+        value
+        for each in classes
+        for name, value in vars(each).items()
+        if name in builtin or name.startswith("_") or not isinstance(value, _CALLED_BY_NAME)
+    ]
     return all(map(_is_of_enumerations, own)) and all(is_same_constant_everywhere(each.value) for each in members)
+
+
+_CALLED_BY_NAME = (FunctionType, classmethod, staticmethod, property)
 
 
 _OF_ENUMS = ("enum", "builtins")

@@ -8,6 +8,7 @@ import operator
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from enum import Enum, StrEnum
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ import dstream as ds
 from collectors import averaging, counting, grouping_by, summing
 from dstream.connectors.dataframes import rows_of_table
 from dstream.engine.compiler import ClusterFacts
+from dstream.expressions.resolution import is_plain_enumeration
 from dstream.plan import Read, ToList, rewrite
 from dstream.plan.operations.elementwise import Chain
 from dstream.plan.steps import Op
@@ -184,6 +186,50 @@ def _sales(kind: Any) -> Stream[Any]:
     return Stream(Read(rows_of_table(_TABLE, kind)), None).parallel(1)
 
 
+class Size(Enum):
+    """An enumeration with methods."""
+
+    FEW = 0
+    SOME = 1
+    MANY = 2
+
+    def is_large(self, least: int = 1) -> bool:
+        return self.value > least
+
+    @property
+    def label(self) -> str:
+        return self.name.title()
+
+
+class Level(StrEnum):
+    """Members that are strings, one of whose methods is another one."""
+
+    LOW = "shop 1"
+    HIGH = "shop 2"
+
+    def upper(self) -> str:
+        return "other"
+
+
+class Found(Enum):
+    """A value that is none of a member's stands for one."""
+
+    FEW = 0
+
+    @classmethod
+    def _missing_(cls, value: object) -> Found:
+        return cls.FEW
+
+
+class Ordered(Enum):
+    """Members that Python compares by a method."""
+
+    FEW = 0
+
+    def __lt__(self, other: Any) -> bool:
+        return True
+
+
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
     """Record the expressions that are evaluated in columns."""
@@ -233,6 +279,39 @@ def test_methods_are_evaluated_in_columns(kind: Any, fn: Callable[[Any], Any], w
     found, graph = _run(_sales(kind).map(fn))
     assert found == list(map(fn, _items(kind)))
     assert _are_columns(graph, watched) == [True]
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda s: Size(s.quantity % 3).is_large(),
+        lambda s: Size(s.quantity % 3).is_large(0),
+        lambda s: Size(s.quantity % 3).label,
+        lambda s: Size(s.quantity % 3) in (Size.FEW, Size.MANY),
+    ],
+)
+def test_members_of_enumerations_have_their_methods(fn: Callable[[Any], Any], watched: Watched) -> None:
+    """Of each distinct value the member is looked up once, and asked once."""
+    found, graph = _run(_sales(Sale).map(fn))
+    assert found == list(map(fn, _items(Sale)))
+    assert _are_columns(graph, watched) == [True]
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda s: Level("shop 1").upper() + s.shop,
+        lambda s: Level.LOW.upper() + s.shop,
+        lambda s: s.shop == Level.LOW,
+        lambda s: s.shop.upper() == Level.LOW,
+        lambda s: Found(s.quantity).name,
+    ],
+)
+def test_enumerations_with_code_of_their_own_give_what_they_give(fn: Callable[[Any], Any]) -> None:
+    """A method in the place of one of `str`, and members for other values, are the class's own."""
+    found, _ = _run(_sales(Sale).map(fn))
+    assert found == list(map(fn, _items(Sale)))
+    assert list(map(is_plain_enumeration, (Size, Level, Found, Ordered))) == [True, False, False, False]
 
 
 @pytest.mark.parametrize(
