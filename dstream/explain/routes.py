@@ -71,8 +71,8 @@ def route_of(decided: Evaluation, input_format: InputFormat) -> Route:
         return Route("inlined", f"Python evaluates it in the loop of the task, since {obstacle}.")
     if decided.name:
         return Route(f"Python: {obstacle}", f"The function is called for each item, since {obstacle}.")
-    name = decided.written
-    return Route(f"Python: calls {name}", f"{name} is written in C, and called for each item, since {obstacle}.")
+    why = f"{decided.written or 'The function'} {decided.called}, and is called for each item, since {obstacle}."
+    return Route(f"Python: {f'calls {decided.written}' if decided.written else decided.called}", why)
 
 
 _COLUMNS = "It is evaluated for many items at a time, where that gives the same."

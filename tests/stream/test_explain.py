@@ -321,7 +321,61 @@ def test_explain_says_why_a_function_has_its_route(unstarted, capsys):
     assert reasons[0].startswith("Python: has a generator expression that no call uses up. The function is called ")
     assert reasons[0].endswith(f"test_explain.py:{line}. Instead: a list comprehension can be read.")
     assert reasons[1].startswith("inlined. Python evaluates it in the loop of the task, since ")
-    assert reasons[2].startswith("Python: calls len. len is written in C, and called for each item, since ")
+    assert reasons[2].startswith("Python: calls len. len is written in C, and is called for each item, since ")
+
+
+def _or_zero(value):
+    try:
+        return int(value)
+    except ValueError:
+        return 0
+
+
+def _total(values):
+    total = 0
+    for each in values:
+        if each > 2:
+            return each
+        total += each
+    return total
+
+
+class _OwnError(Exception):
+    pass
+
+
+def _checked(value):
+    if value is None:
+        raise _OwnError
+    return value
+
+
+@dataclass
+class _Sale:
+    price: int
+
+    def doubled(self):
+        return self.price * 2
+
+
+@pytest.mark.parametrize(
+    ("fn", "name", "why"),
+    [
+        (_or_zero, "has a `try`", "The function has a `try`"),
+        (_total, "has statements that are no expression", "The function has statements that are no expression"),
+        (_checked, "raises an exception of its own", "The function raises an exception of its own"),
+        (_Sale.doubled, "calls a method of its items' class", "The function calls a method of its items' class"),
+        (_Sale, "calls tests.stream.test_explain._Sale", "tests.stream.test_explain._Sale is a class"),
+    ],
+)
+def test_explain_says_why_a_loop_calls_a_function_that_is_analyzed(unstarted, capsys, fn, name, why):
+    """Not each of these is written in C."""
+    own = (lambda sale: sale.doubled()) if fn is _Sale.doubled else fn
+    stream = unstarted.stream(["a"]).map(lambda value: _Sale(value)).map(own)
+
+    assert _routes(stream, capsys, routes=True)[1] == (
+        f"Python: {name}. {why}, and is called for each item, since the items before it come one by one."
+    )
 
 
 def test_explain_says_why_no_source_is_read(unstarted, capsys, tmp_path):

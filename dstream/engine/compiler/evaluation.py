@@ -148,13 +148,14 @@ def read_op(op: Op, namespaces: Namespaces | None = None, *, is_verified: bool =
         namespaces.classes.update(dict.fromkeys(filter(has_plain_fields, kinds)))
     evaluation = step_evaluation(op, found if isinstance(found, Expression) else None, is_verified=is_verified)
     read_as = dataclasses.replace(op, evaluation=evaluation)
-    if found is None:
-        return Reading(read_as, None)
-    if isinstance(found, Unreadable):
-        return Reading(read_as, Evaluation(unread=found))
-    obstacle, name = evaluation.obstacle or "", name_of_callable(op.fn)
-    is_inlined, conditions = evaluation.is_inlined, evaluation.conditions
-    return Reading(read_as, Evaluation("", None, obstacle, is_inlined, name, conditions))
+    if not isinstance(found, Expression):
+        return Reading(read_as, None if found is None else Evaluation(unread=found))
+    obstacle, is_inlined, conditions = evaluation.obstacle or "", evaluation.is_inlined, evaluation.conditions
+    if _is_worth_inlining(op.fn):
+        called, name = next(filter(None, map(_why_called, found.walk())), ""), ""
+    else:
+        called, name = "is a class" if isinstance(op.fn, type) else "is written in C", name_of_callable(op.fn)
+    return Reading(read_as, Evaluation("", None, obstacle, is_inlined, called, name, conditions))
 
 
 def step_evaluation(op: Op, expression: Expression | None, *, is_verified: bool = False) -> StepEvaluation:
@@ -162,16 +163,29 @@ def step_evaluation(op: Op, expression: Expression | None, *, is_verified: bool 
     obstacle = obstacle_to_step(op, Argument(0) if op.fn is unchanged else expression)
     if expression is None:
         return StepEvaluation(obstacle=obstacle)
-    is_worth_it = type(op.fn) in _WORTH_INLINING or hasattr(type(op.fn), "around")
-    is_inlined = is_worth_it and not any(map(_is_called_instead, expression.walk()))
+    is_inlined = _is_worth_inlining(op.fn) and not any(map(_why_called, expression.walk()))
     conditions = ("its values repeat",) if obstacle is None and takes_whole_items(expression) else ()
     return StepEvaluation(expression, obstacle, is_inlined, operators_of(expression), is_verified, conditions)
 
 
-def _is_called_instead(part: Expression) -> bool:
+def _why_called(part: Expression) -> str:
+    """Return why a loop calls a function that has this part, in words; empty: it does not."""
     # Inside of an expression a `try` takes three calls, statements take one, and the function itself is one. An
-    # exception of the user's is raised by the function alone.
-    return isinstance(part, Routine | Tried) or part == Called("dstream.failed", ())
+    # exception of the user's is raised by the function alone, which also deals with items of other classes.
+    match part:
+        case Tried():
+            return "has a `try`"
+        case Routine():
+            return "has statements that are no expression"
+        case Choice(Called("dstream.is_of", _), _, Called("dstream.failed", ())):
+            return "calls a method of its items' class"
+        case Called("dstream.failed", ()):
+            return "raises an exception of its own"
+    return ""
+
+
+def _is_worth_inlining(fn: Any) -> bool:
+    return type(fn) in _WORTH_INLINING or hasattr(type(fn), "around")
 
 
 _WORTH_INLINING = frozenset({FunctionType, functools.partial, itemgetter, attrgetter, methodcaller})

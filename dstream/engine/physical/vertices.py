@@ -80,7 +80,8 @@ class Evaluation:
         obstacle: why it does not run over columns, wherever the items stand, in words that follow "since"; empty if it
             runs there as soon as the items stand in columns.
         is_inlined: elsewhere the loop of the task evaluates its expression.
-        written: how the function is called in words.
+        called: why it is called elsewhere all the same, in words that follow "the function".
+        written: how it is called in words, if it is no Python function.
         conditions: what has to be true of the data for it to run over columns, in words that follow "if".
     """
 
@@ -88,6 +89,7 @@ class Evaluation:
     unread: Unreadable | None = None
     obstacle: str = ""
     is_inlined: bool = False
+    called: str = ""
     written: str = ""
     conditions: tuple[str, ...] = ()
 
