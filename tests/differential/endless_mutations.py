@@ -1,6 +1,7 @@
 """Break event time, windows and state on purpose: `python -m tests.differential.endless_mutations`.
 
-Programs by chance have to see it. What is not in the list makes no difference to results: it is looked at for speed.
+Tests of the module or programs by chance have to see it. What is not in the list makes no difference to results: it is
+looked at for speed.
 """
 
 from __future__ import annotations
@@ -9,7 +10,16 @@ from tests.differential.mutating import run_all
 
 __all__ = ["MUTATIONS"]
 
-_TESTS = ["tests/differential/test_endless_programs.py", "-k", "not spark"]
+_PROGRAMS = "tests/differential/test_endless_programs.py"
+_TESTS = {
+    "jobs.unbounded": ["tests/jobs/unbounded/test_source_times.py"],
+    "operators.columns.chain_evaluation": ["tests/engine/test_column_steps.py"],
+    "plan": ["tests/engine/test_column_steps.py"],
+    "operators.columns.windows": ["tests/operators/test_windows_in_columns.py"],
+    "operators": ["tests/operators"],
+    "windows": ["tests/windows"],
+}
+"""Tests of what begins so, which take less time than programs."""
 
 MUTATIONS = [
     (f"dstream.{module}", old, new)
@@ -32,7 +42,6 @@ MUTATIONS = [
         ("operators.windows.frames", "return self._first_window(self._watermark) if ends else None", "return None"),
         ("operators.windows.buffers", "while end <= last:", "while end < last:"),
         ("operators.windows.buffers", "self._ends[0] <= until", "self._ends[0] < until"),
-        ("operators.windows.buffers", "frames.ends[ahead] <= until", "frames.ends[ahead] < until"),
         ("operators.windows.buffers", "self.leave(frames, end - self._size)", "self.leave(frames, end - self._size - self._by)"),
         ("operators.windows.buffers", "            if frames[key] == 1:\n                del", "            if frames[key] <= 2:\n                del"),
         ("operators.windows.buffers", "{**left, **right, **dict(zip(shared, map(self._collector.combined, mine, theirs)", "{**left, **right, **dict(zip(shared, map(self._collector.combined, theirs, mine)"),
@@ -120,7 +129,9 @@ MUTATIONS = [
 
 
 def _tests_of(mutation: tuple[str, str, str]) -> list[str]:
-    return _TESTS
+    module = mutation[0].removeprefix("dstream.")
+    of_module = next(tests for begins, tests in _TESTS.items() if module.startswith(begins))
+    return ["-k", "not spark", "-p", "tests.quick", *of_module, _PROGRAMS]
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -66,6 +66,43 @@ def test_blocks_are_columns() -> None:
 
     assert isinstance(found, ColumnItems)
     assert [type(block).__name__ for block in found.blocks()] == ["Ints", "Ints", "Ints"]
+
+
+def _around(action: Literal["unpair", "pair"]) -> Op:
+    return read_op(Op(action, unchanged, None, _STEP)).op
+
+
+_PAIRS = [(100 + n, n) for n in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("steps", "values"),
+    [
+        ([("filter", lambda x: x % 2 == 0), ("map", lambda x: x * 10)], {0: 0, 2: 20, 4: 40, 6: 60}),
+        # What needs more than 64 bits leaves the columns, in the second block behind a filter.
+        ([("filter", lambda x: x > 5), ("map", lambda x: x * 2**62)], {6: 6 * 2**62, 7: 7 * 2**62}),
+        ([("map", lambda x: x + 1), ("flat_map", lambda x: [x] * (x % 2))], {0: 1, 2: 3, 4: 5, 6: 7}),
+    ],
+)
+def test_timestamps_are_those_of_the_items_that_pass(steps: list[Any], values: dict[int, int]) -> None:
+    """They are taken apart from the items in columns, and put together with those that are left."""
+    found = _items(_PAIRS, _around("unpair"), *(_op(*each) for each in steps), _around("pair"))
+
+    assert list(found) == [(100 + n, value) for n, value in values.items()]
+
+
+def test_timestamps_stay_beside_items_that_a_loop_takes() -> None:
+    """The columns end before pairs are taken apart that only steps behind them put together."""
+    steps = [_op("map", lambda x: x + 1), Op("map", str, None, _STEP)]
+
+    assert list(_items(_PAIRS, _around("unpair"), *steps, _around("pair"))) == [(100 + n, str(n + 1)) for n in range(8)]
+
+
+def test_items_that_leave_their_timestamps_have_none() -> None:
+    """Those of earlier pairs are not theirs."""
+    steps = [_around("unpair"), _op("map", lambda x: x + 1), _around("pair"), _op("map", lambda x: x[1])]
+
+    assert list(_items(_PAIRS, *steps, _around("pair"))) == [(None, n + 1) for n in range(8)]
 
 
 def test_items_that_were_asked_for_come_once() -> None:

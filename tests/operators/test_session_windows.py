@@ -69,6 +69,16 @@ def test_sessions_close_in_the_order_of_their_ends():
     ]
 
 
+def test_a_session_before_the_first_one_of_its_key_closes_first():
+    """Items come out of order: the key no longer waits for the end of the session that came first."""
+    running = Running(SessionWindows(session(10), None, SORTED))
+    running.results(at(100), 0)
+    running.results(at(50), 0)
+
+    assert running.results([], 70) == [WindowResult(50, 60, [50])]
+    assert running.results([], END_OF_TIME) == [WindowResult(100, 110, [100])]
+
+
 def test_sessions_keep_the_order_in_which_items_came():
     """Those of a later epoch follow, whatever their timestamps; where sessions become one, the earlier goes first."""
     running = Running(SessionWindows(session(10), None, to_list()))

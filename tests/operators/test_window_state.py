@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from operator import itemgetter
 
 import pytest
@@ -48,6 +49,19 @@ def test_deltas_hold_what_was_touched_only(operator):
 
     assert (len(keys_of(operator, first[2])), keys_of(operator, second[2])) == (100, [7])
     assert (state.delta(), len(state)) == (None, 100)
+
+
+@BOTH
+def test_a_state_that_was_patched_goes_on_as_the_one_that_changed(operator):
+    """Another process ran the epoch between: frames that were in the window have gone meanwhile."""
+    state, other = operator.new(), operator.new()
+    applied(operator, state, [(1, "a")], NO_WATERMARK, 10)
+    other.load(pickle.loads(pickle.dumps(state.dump())))
+    applied(operator, other, [(25, "b")], 10, 35)
+    state.patch(pickle.loads(pickle.dumps(other.delta())))
+
+    found, expected = (applied(operator, each, [(41, "a")], 35, 60) for each in (state, other))
+    assert found == expected != []
 
 
 @BOTH

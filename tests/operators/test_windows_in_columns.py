@@ -15,10 +15,11 @@ from dstream.errors import ColumnsDifferError
 from dstream.operators.columns.chain_evaluation import is_same
 from dstream.operators.columns.values import ConstantColumn, Floats, Ints, Tuples, column_of
 from dstream.operators.rows.blocks import Block, ColumnItems
+from dstream.operators.state.watermarks import _Seen
 from dstream.operators.windows.frames import FrameWindows
 from dstream.spi.epochs import EpochTime, TaskPartials
 from dstream.values.time import NO_WATERMARK
-from dstream.windows import FrameWindow, sliding, tumbling
+from dstream.windows import FrameWindow, limiting_lag, sliding, tumbling
 
 KEY, VALUE = itemgetter(0), itemgetter(1)
 
@@ -119,6 +120,16 @@ def test_unusual_blocks_give_the_same(unusual: Any) -> None:
     operator, blocks = windows(tumbling(10), summing(VALUE)), [block((1, "a", 1)), unusual, block((2, "a", 1))]
 
     assert _are_same(operator, blocks)
+
+
+def test_what_is_seen_of_blocks_adds_up() -> None:
+    """A block whose items are older leaves the greatest timestamp, and items one by one follow it."""
+    seen = _Seen(limiting_lag(0), 0.0)
+    seen.take(7, 2)
+    seen.take(5, 1)
+    assert list(seen.greatest_only(iter([(None, 3)]), int)) == [(3, 3)]
+
+    assert (seen.greatest, seen.items) == (7, 4)
 
 
 def test_items_without_a_timestamp_fail_with_the_item() -> None:

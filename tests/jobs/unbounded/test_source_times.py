@@ -129,6 +129,25 @@ def test_a_source_without_partitions_is_awaited_as_long_as_each_stage_says():
     assert [list(cut(*each).values())[1] for each in (({numbers: [5, 25]}, 0.5), ({}, 1.5))] == [[], [(0, 10, 1)]]
 
 
+def test_the_time_of_a_step_never_goes_back(plan):
+    """A partition that is new, or comes back, may be behind it."""
+    assert reached(at(plan, 1.0, a=(1, 0.0))) == 3
+
+
+def test_a_partition_that_has_ended_is_not_the_time_where_others_are_idle(plan):
+    """Time would end with it, though the other one may go on."""
+    assert at(plan, 60.0, left="a").all_idle("sums") == 5
+
+
+@pytest.mark.parametrize(("now", "started_at", "awaited"), [(59.9, 0.0, True), (60.0, 0.0, False), (75.0, 20.0, True)])
+def test_a_source_without_partitions_is_awaited_until_its_timeout(plan, now, started_at, awaited):
+    """Its time begins with the source, or with the driver."""
+    marks = {"source": SourceMark({}, False, 0.0)}
+    time = EventTime(plan, LogRecord(0, "t", 0.0, sources=marks), marks, now, started_at)
+
+    assert time.unread_watermark("sums", frozenset()) == (NO_WATERMARK if awaited else END_OF_TIME)
+
+
 def test_what_has_ended_holds_nobody(plan):
     """Of one partition, of both, and of the source."""
     assert reached(at(plan, 1.0, left="b")) == 9
