@@ -20,7 +20,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, GetSetDescriptorT
 from typing import Any
 from uuid import UUID
 
-__all__ = ["Copier", "copied_dicts", "copier_of", "have_plain_parts", "without_garbage_collection"]
+__all__ = ["Copier", "are_plain", "copied_dicts", "copier_of", "have_plain_parts", "without_garbage_collection"]
 
 
 _IMMUTABLE = frozenset(
@@ -64,6 +64,14 @@ def _copier_of(items: list[Any]) -> Copier | None:
     if kind not in _CHANGEABLE and _are_frozen(kind, items, _MOST_LEVELS):
         return list
     return _copier_of_kind(kind, items) if len(set(map(id, items))) == len(items) else None
+
+
+def are_plain(items: list[Any]) -> bool:
+    """Say whether all items are numbers, strings and the like, which have no parts."""
+    try:
+        return set(map(type, items)) <= _IMMUTABLE
+    except TypeError:
+        return False  # A class without a hash, by its metaclass.
 
 
 def have_plain_parts(items: list[Any], names: Iterable[str]) -> bool:

@@ -200,8 +200,26 @@ def by_attribute(ctx: Any, items: list[Any], end: int) -> Any:
             return stream.flat_map(lambda item: [item, item]).limit(1_500).skip(100).to_list()
         case 11:
             return stream.map(lambda item: item.more).to_list()
-        case _:
+        case 12:
             return stream.filter(lambda item: item.more).map(lambda item: [item.more, item.n]).to_list()
+        case 13:
+            return stream.collect(max_by(lambda item: item.word))
+        case 14:
+            return stream.collect(grouping_by(lambda item: item.word, max_by(lambda item: item.n)))
+        case 15:
+            return stream.collect(filtering(lambda item: item.n > 90, max_by(lambda item: item.word)))
+        case 16:
+            return stream.map_to_int(lambda item: item.n).sum()
+        case 17:
+            return stream.filter(lambda item: item.n > 50).find_first()
+        case 18:
+            return stream.filter(lambda item: item.n < 90).skip(400).limit(900).to_list()
+        case 19:
+            return stream.collect(grouping_by(lambda item: item.word, grouping_by(lambda item: item.n % 3)))
+        case 20:
+            return stream.filter(lambda item: item.n > 50).any_match(lambda item: item.word == "w3")
+        case _:
+            return stream.to_list()
 
 
 def by_key(ctx: Any, items: list[Any], end: int) -> Any:
@@ -233,11 +251,29 @@ def by_key(ctx: Any, items: list[Any], end: int) -> Any:
             return stream.map(lambda item: {**item, "more": [item["more"], item.get("none", 5)]}).to_list()
         case 11:
             return stream.map(lambda item: item["more"]).to_list()
-        case _:
+        case 12:
             return stream.filter(lambda item: item["more"]).map(lambda item: [item["more"], item["n"]]).to_list()
+        case 13:
+            return stream.collect(max_by(lambda item: item["word"]))
+        case 14:
+            return stream.collect(grouping_by(lambda item: item["word"], max_by(lambda item: item["n"])))
+        case 15:
+            return stream.collect(filtering(lambda item: item["n"] > 90, max_by(lambda item: item["word"])))
+        case 16:
+            return stream.map_to_int(lambda item: item["n"]).sum()
+        case 17:
+            return stream.filter(lambda item: item["n"] > 50).find_first()
+        case 18:
+            return stream.filter(lambda item: item["n"] < 90).skip(400).limit(900).to_list()
+        case 19:
+            return stream.collect(grouping_by(lambda item: item["word"], grouping_by(lambda item: item["n"] % 3)))
+        case 20:
+            return stream.filter(lambda item: item["n"] > 50).any_match(lambda item: item["word"] == "w3")
+        case _:
+            return stream.to_list()
 
 
-@pytest.mark.parametrize("end", range(13))
+@pytest.mark.parametrize("end", range(22))
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("number", [int, Number])
 def test_nobody_can_tell_whether_items_were_copied(context, local, kind, number, end):
@@ -277,6 +313,8 @@ def _changeable(value: Any) -> set[int]:
             waiting += each.values()
         elif isinstance(each, list | tuple):
             waiting += each
+        elif isinstance(each, ds.Optional):
+            waiting.append(each.or_else(None))
         elif hasattr(each, "__dict__"):
             waiting += vars(each).values()
         elif isinstance(each, Slots):
@@ -358,6 +396,66 @@ def test_a_class_shares_what_its_attributes_give(context):
     assert found[0] == whole[0][0] == Sharing.table
     assert found[0] is not Sharing.table
     assert whole[0][0] is not Sharing.table
+
+
+@pytest.mark.parametrize("kind", [Plain, Slots, "dict"])
+def test_results_that_share_nothing_are_not_copied_again(context, monkeypatch, kind):
+    """All items, sorted or in groups, are the copies of the beginning."""
+    copied: list[Any] = []
+    monkeypatch.setattr("dstream.engine.inprocess.tasks.copies", lambda items: copied.append(items) or items)
+    run = by_key if kind == "dict" else by_attribute
+    for end in (2, 8, 19, 21):
+        run(context, made(kind), end)
+    assert not copied
+
+    run(context, made(kind, Number), 2)
+    assert copied
+
+
+def test_a_class_shares_its_attributes(context):
+    """So results are copied that have one of them, and not where each object has its own."""
+
+    class Sharing(Plain):
+        table: ClassVar[list[int]] = [1]
+
+    shared, own = ([Sharing(n, "a") for n in range(SIZE)] for _ in range(2))
+    for each in own:
+        each.table = 5  # type: ignore[misc]
+    found = context.stream(shared).map(lambda item: item.table).to_list()
+    beside = context.stream(shared).map(lambda item: [item.table, item]).to_list()
+    groups = context.stream(own + shared).collect(grouping_by(lambda item: item.table == 5))
+
+    assert all(each is not Sharing.table for each in (found[0], beside[0][0]))
+    assert groups[True][0].table == 5
+    assert _changeable(groups).isdisjoint(_changeable(own + shared))
+
+
+def test_few_items_are_copied_for_the_first_results(context, monkeypatch):
+    """Of functions that are read; a loop over several results copies all when it begins."""
+    copied: list[int] = []
+    monkeypatch.setattr(
+        "dstream.engine.runs.splits.copies", lambda items: copied.append(len(items)) or list(map(dict, items))
+    )
+    stream = context.stream(made("dict")).filter(lambda item: item["n"] > 50)
+    assert stream.find_first().get()["n"] == 51
+    assert stream.any_match(lambda item: item["n"] == 51)
+    assert [item["n"] for item in stream.limit(3).to_list()] == [51, 52, 53]
+    assert max(copied) < SIZE / 2
+
+    copied.clear()
+    assert [item["n"] for item in stream.limit(2)] == [51, 52]
+    assert context.stream(made("dict")).filter(_is_large).find_first().get()["n"] == 0
+    assert not copied
+
+
+def test_items_change_in_a_loop_over_the_first_results(context):
+    """It sees them as they were when it began."""
+    items, found = made("dict"), []
+    for item in context.stream(items).filter(lambda item: item["n"] % 2 == 0).limit(540):
+        items[601]["n"] = items[602]["n"] = -1
+        found.append(item["n"])
+
+    assert found == [item["n"] for item in made("dict") if item["n"] % 2 == 0][:540]
 
 
 class _Limit(int):

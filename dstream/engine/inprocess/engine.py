@@ -129,8 +129,9 @@ class InProcessEngine:
             reads_all=is_of_epoch(end),
         )
         operation = self._progress.begin(lambda: ProgressFacts(call.title(), shared.items, place=_PLACE))
-        # Not without columns: to count blocks of items loads their packages.
-        shared.is_counting = operation is not None or (how.border is not None and how.facts.reads_functions)
+        shared.is_counting = operation is not None or how.border is not None
+        # To count blocks of items loads the packages of columns.
+        shared.counts_blocks = operation is not None or how.facts.reads_functions
         border = None if how.border is None else how.border(call, cancellation)
         files, may_read = ShuffleFiles(), self._columns != "off"
         return InProcessRun(end, how.facts, self._caches, shared, files, recovered, border, may_read), operation

@@ -102,7 +102,8 @@ class InProcessGraphRun(GraphRun):
         if vertex is not self._given:
             return self._shared.of_a_stage(vertex.output)
         if isinstance(vertex.output, Accumulate):
-            return functools.partial(give_container, self._shared.of_a_stage(vertex.output))
+            accumulate = self._shared.of_a_stage(vertex.output)
+            return functools.partial(give_container, accumulate, lambda: self.splits.owns_results)
         return functools.partial(give_items, lambda: self.splits.owns_results)
 
     def items(self, inputs: Items) -> Iterator[Any]:

@@ -19,6 +19,7 @@ from dstream.engine.physical.graph import Graph
 from dstream.engine.physical.vertices import Input, Items, Rows, Splits, Vertex
 from dstream.engine.runs.moves import BegunRun, Border, Remote
 from dstream.engine.runs.rows import ShuffleFiles
+from dstream.engine.runs.splits import ItemUse
 from dstream.engine.tasks.rows import Row
 from dstream.engine.tasks.stage import rows_of_task
 from dstream.keys.hashing import keys_hashed_by_own
@@ -35,6 +36,7 @@ class MovingGraphRun(InProcessGraphRun):
     Args:
         border: decides between two tasks where the rest of them run.
         run: that of the plan.
+        use: what is done with the caller's items.
     """
 
     def __init__(
@@ -46,8 +48,9 @@ class MovingGraphRun(InProcessGraphRun):
         files: ShuffleFiles,
         border: Border,
         run: BegunRun,
+        use: ItemUse,
     ) -> None:
-        super().__init__(graph, facts, caches, shared, files)
+        super().__init__(graph, facts, caches, shared, files, use)
         self._border = border
         self._run = run
         self._remote: Remote | None = None

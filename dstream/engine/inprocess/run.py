@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import os
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -10,6 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import Any, cast
 
 from dstream.base.threads import is_only_thread
@@ -32,16 +34,17 @@ from dstream.errors import UnsupportedError
 from dstream.expressions.reader import Unreadable
 from dstream.expressions.tree import Constant, Expression
 from dstream.failures.account import blame_copy
+from dstream.failures.attribution import is_our_name
 from dstream.operators.rows.batches import copies
 from dstream.operators.rows.caches import Caches
 from dstream.operators.rows.operations import some
 from dstream.plan.operations.elementwise import Chain
-from dstream.plan.operations.ends import End, Several
+from dstream.plan.operations.ends import End, Loop, Several
 from dstream.plan.operations.keyed import Distinct
 from dstream.plan.operations.sort_limit import DropWhile, Limit, Skip, TakeWhile, Top
 from dstream.plan.operations.streams import Hint, Node
 from dstream.plan.steps import Op, Step
-from dstream.spi import Collector, Source
+from dstream.spi import Collector, InColumns, Source, identity
 from dstream.spi.source import input_size
 
 __all__ = ["InProcessRun"]
@@ -105,7 +108,7 @@ class InProcessRun(PlanRun[Iterator[Row]]):
     @functools.cached_property
     def use(self) -> ItemUse:
         """Use of the caller's items."""
-        return use_of_items(self.graph, self.facts, may_read=self.may_read)
+        return use_of_items(self.graph, self.facts, may_read=self.may_read, is_loop=isinstance(self.end, Loop))
 
     @functools.cached_property
     def running(self) -> InProcessGraphRun:
@@ -113,7 +116,7 @@ class InProcessRun(PlanRun[Iterator[Row]]):
         self.shared.actions.update(self.actions)
         if self.border is None:
             return InProcessGraphRun(self.graph, self.facts, self.caches, self.shared, self.files, self.use)
-        return MovingGraphRun(self.graph, self.facts, self.caches, self.shared, self.files, self.border, self)
+        return MovingGraphRun(self.graph, self.facts, self.caches, self.shared, self.files, self.border, self, self.use)
 
     def last(self) -> tuple[Iterator[Row], Finish]:
         vertex, finish = self.running.last_vertex()
@@ -165,31 +168,42 @@ class InProcessRun(PlanRun[Iterator[Row]]):
         return [one_of(*each) for each in tasks]
 
 
-def use_of_items(graph: Graph, facts: ClusterFacts, *, may_read: bool) -> ItemUse:
-    """Return what a run of a graph does with the items of the caller's that it reads."""
+def use_of_items(graph: Graph, facts: ClusterFacts, *, may_read: bool, is_loop: bool = False) -> ItemUse:
+    """Return what a run of a graph does with the items of the caller's that it reads.
+
+    Args:
+        graph: that of the run.
+        facts: those that it was compiled for.
+        may_read: functions may be read.
+        is_loop: the caller gets one result while the next one is not read.
+    """
     ending = graph.ending
-    if graph.decisions or not facts.is_sequential or not isinstance(ending, Last | Pulled):
+    if graph.decisions or not isinstance(ending, Last | Pulled):
         return ItemUse()
     line = _line_behind_source(ending.vertex.inputs if isinstance(ending, Last) else ending.inputs)
     if line is None:
         return ItemUse()
     source, applied = line
-    is_given = isinstance(ending, Last) and isinstance(ending.vertex.output, WriteItems)
-    is_leaving = all(_leaves_items(each.node) for each in applied)
-    use = ItemUse(is_once=True, gives_items=is_given and is_leaving, most=_most_read(applied, ending))
-    # To read functions takes as long as to copy some hundred items. What is pulled comes to the caller as it is.
-    # Another thread might change items between two looks at them.
+    # To read functions takes as long as to copy some hundred items. Another thread might change items between two
+    # looks at them.
     is_worth_it = (
         may_read and is_only_thread() and source.in_caller and (input_size(source).items or 0) >= _WORTH_READING
     )
-    if not is_worth_it or not isinstance(ending, Last):
+    use = ItemUse(is_once=True, most=_most_read(applied, ending)) if facts.is_sequential else ItemUse()
+    if isinstance(ending, Pulled):
+        is_page = ending.limit is not None and (not is_loop or ending.limit.count == 1)
+        return replace(use, is_unseen=is_worth_it and is_page and use.most is None and _Seen().all_of(applied, None))
+    if not facts.is_sequential:
         return use
+    is_leaving = all(_leaves_items(each.node) for each in applied)
+    use = replace(use, gives_items=isinstance(ending.vertex.output, WriteItems) and is_leaving)
     seen = _Seen()
-    if not seen.all_of(applied, ending.vertex.output):
+    if not is_worth_it or not seen.all_of(applied, ending.vertex.output):
         return use
-    # All items in another order are looked at sooner before.
-    are_all = use.gives_items and all(map(_gives_all, applied))
-    return replace(use, is_pure=seen.is_pure, parts=None if are_all and seen.is_pure else seen.parts.of(True))
+    # All items in another order, or in lists, are looked at sooner before.
+    are_all = seen.is_pure and (seen.keeps_all or (use.gives_items and all(map(_gives_all, applied))))
+    looked_at = seen.parts.of(True)
+    return replace(use, is_pure=seen.is_pure, parts=None if are_all else looked_at, looked_at=looked_at)
 
 
 _WORTH_READING = 1_024
@@ -247,20 +261,34 @@ class _UnknownUse(Exception):
     """A function that cannot be read, or an operation that may do anything."""
 
 
+class _PartsSeen(PartsUsed):
+    """Parts of items that functions look at, where whole items are copied as results."""
+
+    def collected(self, known: InColumns | None, items: Shape) -> None:
+        if known is None or known.expression is None or known.finds != "first":
+            super().collected(known, items)
+            return
+        for each in (known.expression, known.condition):
+            if each is not None:
+                self.take(self.result(each, items))
+
+
 class _Seen:
     """Parts of the items of a source that the operations behind it see.
 
     Attributes:
         parts: those that are used; the items may also be given on as they are, since results are copied.
         is_pure: no function has an object that may be changed, and might give it on.
+        keeps_all: a collector has all items in its lists.
     """
 
     def __init__(self) -> None:
-        self.parts = PartsUsed((True,))
+        self.parts: PartsUsed = _PartsSeen((True,))
         self.is_pure = True
+        self.keeps_all = False
 
-    def all_of(self, applied: Sequence[Applied], output: Sink) -> bool:
-        """Record what operations use, and the sink behind them; return whether that is all."""
+    def all_of(self, applied: Sequence[Applied], output: Sink | None) -> bool:
+        """Record what operations use, and the sink behind them, if there is one; return whether that is all."""
         items: Shape = True
         try:
             for each in applied:
@@ -269,7 +297,7 @@ class _Seen:
                 self._collected(output.collector, items)
         except _UnknownUse:
             return False
-        return isinstance(output, Accumulate | WriteGroups | WriteItems)
+        return output is None or isinstance(output, Accumulate | WriteGroups | WriteItems)
 
     def _behind(self, node: Node | None, items: Shape) -> Shape:
         """Record what an operation uses of its items, and return the shape of its results."""
@@ -309,10 +337,11 @@ class _Seen:
         return self.parts.result(expression, items)
 
     def _collected(self, collector: Collector[Any, Any, Any], items: Shape) -> None:
-        """Record what a collector uses of its items, if columns could take it: then all its functions are read."""
+        """Record what a collector uses of its items, if all its functions are read, as where columns could take it."""
         known = collector_read(collector, is_verified=False)[0].on_columns()
         if known is None or known.expression is None:
-            raise _UnknownUse
+            self._collected_by_items(collector, items)
+            return
         waiting = [known]
         while waiting:
             each = waiting.pop()
@@ -322,12 +351,42 @@ class _Seen:
             waiting += [*each.parts, *(() if each.downstream is None else (each.downstream,))]
         self.parts.collected(known, items)
 
+    def _collected_by_items(self, collector: Collector[Any, Any, Any], items: Shape) -> None:
+        """Record what groups of lists, and collectors without functions of the user's, use of their items."""
+        downstream = collector
+        while (keyed := downstream.keyed) is not None:
+            functions, others = downstream.functions, keyed.downstream.functions
+            key = getattr(getattr(keyed.classifier, "__self__", None), "classifier", None)
+            if len(functions) != len(others) + 1 or functions[0][1] is not key or not _is_ours(keyed.assemble):
+                raise _UnknownUse
+            self._keyed(key, _NO_STEP, items)
+            downstream = keyed.downstream
+        parts = (downstream.supplier, downstream.accumulator, downstream.combiner, downstream.finisher)
+        if downstream.functions or not all(map(_is_ours, (*parts, downstream.accumulate_all))):
+            raise _UnknownUse
+        if downstream.accumulator is list.append and downstream.finisher is identity:
+            self.keeps_all |= items is True
+        else:
+            self.parts.take(items)
+
     def _check(self, expression: Expression) -> None:
         """Refuse constants that may have operators of a user's."""
         constants = [each.value for each in expression.walk() if isinstance(each, Constant)]
         if not all(map(_is_plain, constants)):
             raise _UnknownUse
         self.is_pure &= not any(isinstance(each, list | set | dict) for each in constants)
+
+
+_NO_STEP = Step("", None, 0, 0)
+
+
+def _is_ours(function: Any) -> bool:
+    """Say whether a function calls none of the user's that it has got as an argument."""
+    if isinstance(function, functools.partial):
+        return not function.keywords and all(map(_is_ours, (function.func, *function.args)))
+    if type(function) in (type, BuiltinFunctionType, MethodDescriptorType):
+        return function in (dict, int, list, operator.add, list.append, list.extend)
+    return function is None or (type(function) is FunctionType and is_our_name(function.__module__))
 
 
 def _is_plain(value: Any) -> bool:

@@ -42,7 +42,8 @@ class SharedByTasks:
         actions: what to call for each item that a `peek` step sees, by its channel.
         recovered: takes the notes of guards; None if there are none.
         cancellation: whether the run goes on.
-        is_counting: whether items are counted as they are read, since somebody sees the number.
+        is_counting: whether items are counted as they are read, since the number is shown, or costs are measured.
+        counts_blocks: whether those in blocks are counted, too.
         is_shared: whether functions run as they are, since none holds what may change.
         reads_all: whether tasks read also what a writer leaves, as those of epochs do: watermarks come last.
         items: how many tasks have read, as far as they have ended.
@@ -55,6 +56,7 @@ class SharedByTasks:
     recovered: RecoveryReport | None
     cancellation: Cancellation
     is_counting: bool
+    counts_blocks: bool = True
     is_shared: bool = False
     reads_all: bool = False
     items: int = 0
@@ -137,9 +139,9 @@ class InProcessTask(StageTask):
         return iter(())
 
     def counted(self, items: Iterator[Any]) -> Iterator[Any]:
-        """Give items as they are read: counted if somebody sees the number, until the run is cancelled."""
+        """Give items as they are read: counted if their number is used, until the run is cancelled."""
         shared = self._of_run
-        if shared.is_counting:
+        if shared.is_counting and (shared.counts_blocks or type(items) is not ColumnItems):
             number = ItemCount()
             self.at_end(lambda: self._add(number.total()))
             items = in_chain([Op("count", number, None, _NO_STEP)], items)
@@ -195,11 +197,14 @@ def give_items(are_own: Callable[[], bool], items: Iterator[Any], task: StageTas
 _GIVEN = 16_384
 
 
-def give_container(accumulate: Accumulate, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-    """Give a copy of the container of a task, in place of its pickled pieces.
+def give_container(
+    accumulate: Accumulate, are_own: Callable[[], bool], items: Iterator[Any], task: StageTask
+) -> Iterator[Row]:
+    """Give the container of a task, in place of its pickled pieces.
 
     Args:
         accumulate: has the collector, as tasks run it.
+        are_own: says whether the container shares nothing with the caller that may be changed; others are copied.
         items: those of the task.
         task: it gives the container.
     """
@@ -207,4 +212,5 @@ def give_container(accumulate: Accumulate, items: Iterator[Any], task: StageTask
         yield from accumulate(items, task)
         return
     with naming(accumulate.step):
-        yield Row(0, task.partition, 0, ITEMS, 1, copies([collected(accumulate.collector, items)]))
+        container = collected(accumulate.collector, items)
+        yield Row(0, task.partition, 0, ITEMS, 1, [container] if are_own() else copies([container]))

@@ -13,7 +13,7 @@ from itertools import count, islice
 from typing import Any
 
 from dstream.base.by_value import SharedInProcess
-from dstream.base.copies import Copier, copied_dicts, copier_of, have_plain_parts
+from dstream.base.copies import Copier, are_plain, copied_dicts, copier_of, have_plain_parts
 from dstream.base.pickling import dumps
 from dstream.base.records import record
 from dstream.engine.physical.vertices import SourceSplits, Splits, operations_of
@@ -74,6 +74,7 @@ def _parts(split: Any) -> Iterator[Any]:
 _LARGEST_SPLIT = 2**20
 _ROWS_HELD = 32_768
 _COPIED = 4_096
+_FEW_COPIED = 256
 
 
 @record
@@ -87,6 +88,9 @@ class ItemUse:
         gives_items: the results are some of the items.
         is_pure: all functions are known as expressions that change nothing, and have nothing that may be changed.
         most: at most so many are read, the first ones of a split; None: that is unknown.
+        looked_at: the names of the parts of items that functions look at, while whole items are kept at most; None:
+            that is unknown.
+        is_unseen: nothing can change an item before it is read, and a run may read few of them.
     """
 
     is_once: bool = False
@@ -94,6 +98,8 @@ class ItemUse:
     gives_items: bool = False
     is_pure: bool = False
     most: int | None = None
+    looked_at: frozenset[str] | None = None
+    is_unseen: bool = False
 
 
 class HeldSplit(SharedInProcess):
@@ -238,10 +244,21 @@ class ListedSplits:
         names = None if self._use is None else self._use.parts
         if self._use is not None and self._use.most is not None:
             items = items[: self._use.most]
+        if self._use is not None and self._use.is_unseen:
+            return self._parts_unseen(split, items, step)
         cut, most = (self._parts_held, _ROWS_HELD) if names is None else (partial(self._parts_seen, names), _COPIED)
         starts = range(0, max(len(items), 1), most)
         parts = [part for start in starts for part in cut(split, items[start : start + most], step)]
         return parts[0] if len(parts) == 1 else Piece(None, tuple(parts), (), step)
+
+    def _parts_unseen(self, split: Any, items: list[Any], step: Step) -> Piece:
+        """Return a piece whose parts copy their items when they are read, and not before; the first part has few."""
+        self._are_frozen = self._are_own = False
+        starts = (0, *range(_FEW_COPIED, len(items), _COPIED))
+        held = (
+            replace(split, items=items[start:stop]) for start, stop in zip(starts, (*starts[1:], None), strict=True)
+        )
+        return Piece(None, tuple(Piece(HeldSplit(each, copies, step), (), (), step) for each in held), (), step)
 
     def _parts_seen(self, names: frozenset[str], split: Any, items: list[Any], step: Step) -> Iterator[Piece]:
         self._are_frozen = self._are_own = False
@@ -250,8 +267,7 @@ class ListedSplits:
     def _parts_held(self, split: Any, items: list[Any], step: Step) -> Iterator[Piece]:
         copier, is_once = copier_of(items), self._use is not None and self._use.is_once
         self._are_frozen &= copier is list
-        # An object of a class may hand on what others have, too, where a function looks at one of its attributes.
-        self._are_own &= is_once and copier is copied_dicts
+        self._are_own &= is_once and copier is not None and self._share_nothing(copier, items)
         if copier is None:
             yield _in_batches(replace(split, items=items), step)
             return
@@ -260,6 +276,12 @@ class ListedSplits:
         for start in range(0, max(len(items), 1), most):
             held = replace(split, items=items if copier is list else copier(items[start : start + most]))
             yield Piece(HeldSplit(held, None if is_once else copier, step), (), (), step)
+
+    def _share_nothing(self, copier: Copier, items: list[Any]) -> bool:
+        """Say whether what read functions make of copies of items shares nothing that may be changed."""
+        names = None if self._use is None else self._use.looked_at
+        # An object of a class may hand on what others have, too, where a function looks at one of its attributes.
+        return copier is copied_dicts or are_plain(items) or (names is not None and have_plain_parts(items, names))
 
 
 @dataclass

@@ -109,9 +109,8 @@ class BoundedFrames:
 
     def results(self, key: Any, frames: Frames) -> list[Any]:
         """Return the results of a key, in the order of time."""
-        size = self._window.size
         if self._window.is_tumbling:
-            return [self._output.last(end - size, end, key, frames[end]) for end in sorted(frames)]
+            return self._output.last_of_key(self._window.size, key, frames)
         return list(self._sliding(key, frames))
 
     def _accumulate(self, frames: Frames, item: Any) -> None:
