@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 from collections.abc import Iterator, Sequence
@@ -265,16 +266,37 @@ def test_python_is_asked_for_each_row_of_many_values(values: Any, asked: list[in
     assert max(asked) == len(values) or sum(asked) == len(values)
 
 
-def test_members_of_results_are_measured_for_a_sample() -> None:
-    """The results themselves are measured each, and the sample meets what repeats at each place in turn."""
-    alike = [{"key": ["x" * 1000]} for _ in range(1024)]
-    seldom = [{"key": ["x" * 100_000]} if row % 64 == 5 else {} for row in range(1024)]
-    whole = sum(map(python_rows._size, alike))
+@pytest.mark.parametrize("make", [lambda x: [x], lambda x: {"key": {x}}, lambda x: {x: 1}, lambda x: ([(x,)], 1)])
+def test_each_member_of_results_is_measured(make: Any) -> None:
+    """One of a thousand may take more than all others; a sample would not find it."""
+    few = python_rows._size_of_all([make("x")] * 1024)
 
-    assert python_rows._size_of_all(alike, 3) == whole
-    assert python_rows._size_of_all(seldom, 5) > 1024 * 100_000
-    assert python_rows._size_of_all(seldom, 4) == sum(map(python_rows.sys.getsizeof, seldom))
-    assert python_rows._size_of_all(["x" * 10**6, "", [1]], 0) > 10**6
+    assert (
+        python_rows._size_of_all([make("x" * 10**7 if row == 777 else "x") for row in range(1024)]) - few == 10**7 - 1
+    )
+    assert few > python_rows._size_of_all([make("x")] * 1023) + 100
+
+
+def test_the_measurement_of_results_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of a list in itself."""
+    monkeypatch.setattr(python_rows, "_MOST_MADE", 2**16)
+    endless: list[Any] = []
+    endless.append(endless)
+
+    assert python_rows._size_of_all(endless) > 2**16
+
+
+@pytest.mark.parametrize(("long", "is_left"), [("x", False), ("x" * 200_000, True)])
+def test_a_rare_long_member_leaves_results_to_a_loop(
+    monkeypatch: pytest.MonkeyPatch, long: str, *, is_left: bool
+) -> None:
+    """One in 1,024 rows, wherever it is."""
+    monkeypatch.setattr(python_rows, "_MOST_MADE", 2**21)
+    rows = _records(x=list(range(8192)), y=[long] * 8192)
+    fn = _expression(lambda r: [r["y"] + "!" if r["x"] % 1024 == 5 else "", r["x"]].copy())
+
+    with pytest.raises(NotColumnar, match="much memory") if is_left else contextlib.nullcontext():
+        evaluated(fn, [rows])
 
 
 def test_results_of_much_memory_are_left_to_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import sys
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -229,6 +230,7 @@ def _may_have_nan(value: Any) -> bool:
 
 
 _CONTAINERS = (list, tuple, set, frozenset)
+_WITH_MEMBERS = frozenset({*_CONTAINERS, dict})
 
 
 @remembered
@@ -348,7 +350,7 @@ def _in_portions(loop: Any, constants: list[Any], lists: list[list[Any]]) -> lis
     size, rows = 0, 16
     while len(found) < len(lists[0]):
         made = loop([each[len(found) : len(found) + rows] for each in lists], constants)
-        size += _size_of_all(made, len(found) // rows)
+        size += _size_of_all(made)
         found += made
         if size > _MOST_MADE:
             raise NotColumnar("results that take much memory together")
@@ -356,26 +358,22 @@ def _in_portions(loop: Any, constants: list[Any], lists: list[list[Any]]) -> lis
     return found
 
 
-def _size_of_all(made: list[Any], portion: int) -> int:
-    """Return the bytes of results: their members are measured for a sample, which begins elsewhere in each portion."""
-    step = max(1, len(made) // _SAMPLED_ROWS)
-    sample = made[portion % step :: step]
-    return sum(map(sys.getsizeof, made)) + sum(map(_size_of_members, sample)) * len(made) // max(len(sample), 1)
+def _size_of_all(values: list[Any]) -> int:
+    """Return the bytes of values and of their members, a level at a time by loops in C; of much it ends early.
+
+    A sample is not enough: one member of a thousand may take more than all others.
+    """
+    size = 0
+    while values and size <= _MOST_MADE:
+        size += sum(map(sys.getsizeof, values))
+        values = [] if _WITH_MEMBERS.isdisjoint(map(type, values)) else _members(values)
+    return size
 
 
-_SAMPLED_ROWS = 16
-
-
-def _size_of_members(value: Any) -> int:
-    kind = type(value)
-    return _size(value) - sys.getsizeof(value) if kind is dict or kind in _CONTAINERS else 0
-
-
-def _size(value: Any) -> int:
-    kind = type(value)
-    if kind is dict:
-        return sys.getsizeof(value) + sum(map(_size, value)) + sum(map(_size, value.values()))
-    return sys.getsizeof(value) + (sum(map(_size, value)) if kind in _CONTAINERS else 0)
+def _members(values: list[Any]) -> list[Any]:
+    dicts = [each for each in values if type(each) is dict]
+    others = [each for each in values if type(each) in _CONTAINERS]
+    return list(chain.from_iterable([*others, *dicts, *map(dict.values, dicts)]))
 
 
 _MOST_MADE = 2**27
