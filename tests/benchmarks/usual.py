@@ -2,7 +2,7 @@
 
 Each contestant is written as its own users would write it. Ours runs by `connect()` in a new process, as a script does,
 with the CPU of its work alone in the note; on a Spark that runs; and in the process of the rivals, as warm as they are.
-Results are compared, floats to nine digits.
+Results are compared, floats to nine digits. `python -m tests.benchmarks.usual` measures the last of these alone.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ import functools
 import hashlib
 import heapq
 import json
+import math
 import re
+import statistics
 import subprocess
 import sys
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -395,5 +398,24 @@ def _main(number: str, path: str, size: str) -> None:
     print(json.dumps([cpu_seconds() - before, _digest(found)]))
 
 
+def _warm(runs: int = 3) -> None:
+    """Print the CPU seconds of each work in this process: ours, plain Python, Polars, in turns, the medians of runs."""
+    folder = Path(tempfile.gettempdir()) / "dstream-benchmarks"
+    folder.mkdir(exist_ok=True)
+    with ds.connect(local_limit=math.inf) as ctx:
+        for work in _WORKS:
+            data = Data(usual_file(folder, work.kind, work.full), work.full)
+            contestants = [functools.partial(work.ours, ctx, data), functools.partial(work.plain, data)]
+            contestants.append(functools.partial(work.by_polars, data))
+            turns = [[_seconds(each) for each in contestants] for _ in range(runs + 1)]
+            print(work.code, work.title, *(f"{statistics.median(each):.3f}" for each in zip(*turns[1:], strict=True)))
+
+
+def _seconds(run: Callable[[], Any]) -> float:
+    before = cpu_seconds(with_jvm=False)
+    run()
+    return cpu_seconds(with_jvm=False) - before
+
+
 if __name__ == "__main__":
-    _main(*sys.argv[1:])
+    _main(*sys.argv[1:]) if sys.argv[1:] else _warm()
