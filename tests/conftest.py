@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import zlib
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,17 +89,24 @@ SparkContext._gateway.proc.wait()
 """
 
 
+_BYTE_CODE = os.environ.get("PYTHONPYCACHEPREFIX")
+"""The folder that keeps byte code from run to run, if there is one: `make test` has it in the environment."""
+
+
 @pytest.fixture(scope="session", autouse=True)
 def kept_byte_code(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Let the programs that a long run starts compile a module once: hundreds of them load all of dstream.
 
-    What they compile stands in a folder of the run: the checkout may be read-only.
+    Without a folder that keeps byte code it is one of the run: the checkout may be read-only. Modules that tests have
+    written are of no use to the next run.
     """
     with pytest.MonkeyPatch.context() as patch:
         if len(request.session.items) >= _MANY_TESTS:
             patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-            patch.setenv("PYTHONPYCACHEPREFIX", str(_folder_of_the_run(tmp_path_factory) / "byte-code"))
+            patch.setenv("PYTHONPYCACHEPREFIX", _BYTE_CODE or str(_folder_of_the_run(tmp_path_factory) / "byte-code"))
         yield
+    if _BYTE_CODE:
+        shutil.rmtree(Path(_BYTE_CODE, *tmp_path_factory.getbasetemp().parts[1:]), ignore_errors=True)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -105,13 +115,13 @@ def archived_classes(
 ) -> Iterator[None]:
     """Let the Java processes of a long run map the classes that one of them has loaded: each takes half as long.
 
-    Making the archive takes as long as it saves five of them, so the first process of the run makes it for all. Without
-    one, as before it is there and with an older Java, they load classes.
+    Making the archive takes as long as it saves five of them, so the first process of the run makes it for all, and it
+    is kept with byte code. Without one, as before it is there and with an older Java, they load classes.
     """
     options, process = os.environ["SPARK_SUBMIT_OPTS"], os.environ.get("PYTEST_XDIST_WORKER")
-    archive = _folder_of_the_run(tmp_path_factory) / "classes.jsa"
+    archive = Path(_BYTE_CODE or _folder_of_the_run(tmp_path_factory), _name_of_archive(options))
     if len(request.session.items) >= _MANY_TESTS and not request.config.pluginmanager.has_plugin("tests.quick"):
-        if process in (None, "gw0"):
+        if process in (None, "gw0") and not archive.exists():
             with suppress(subprocess.TimeoutExpired):
                 _archive(archive, options)
         # If it does not fit, as with the jars in another folder, Java is to load classes and say nothing of it.
@@ -119,7 +129,8 @@ def archived_classes(
         os.environ["SPARK_SUBMIT_OPTS"] = f'{options} {quiet} "-XX:SharedArchiveFile={archive}"'
     yield
     os.environ["SPARK_SUBMIT_OPTS"] = options
-    archive.unlink(missing_ok=True)
+    if not _BYTE_CODE:
+        archive.unlink(missing_ok=True)
 
 
 def _folder_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -128,7 +139,18 @@ def _folder_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
+def _name_of_archive(options: str) -> str:
+    """Return another name for another Java, other jars and other options: Java would silently not use the archive."""
+    spark = find_spec("pyspark")
+    java = Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else shutil.which("java")
+    needed = [java, *(Path(folder, "jars") for folder in (spark and spark.submodule_search_locations) or ())]
+    found = [(os.path.realpath(each), os.stat(each).st_mtime) for each in needed if each and os.path.exists(each)]
+    return f"classes-{zlib.crc32(repr((found, options)).encode()):08x}.jsa"
+
+
 def _archive(archive: Path, options: str) -> None:
+    for earlier in archive.parent.glob("classes-*"):
+        earlier.unlink()
     unfinished = archive.with_suffix(".unfinished")
     environment = {**os.environ, "SPARK_SUBMIT_OPTS": f'{options} "-XX:ArchiveClassesAtExit={unfinished}"'}
     environment["PYTHONPATH"] = str(Path(__file__).parents[1])
