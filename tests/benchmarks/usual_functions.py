@@ -47,6 +47,8 @@ USUAL, FURTHER = (Path(__file__).with_name(f"{name}_lambdas.py") for name in ("u
 """Scripts with functions."""
 _ROWS = 5_000
 """More than a list or a range needs to become columns."""
+_ROWS_OF_TABLE = 1_000
+"""Enough to see the route of a function, since a table has columns however few its rows are; times need `_ROWS`."""
 _LINES = 10_000
 """Of 54 bytes or more: beyond the 512 KB that a file needs."""
 
@@ -97,7 +99,7 @@ def _print_routes(file: Path) -> None:
 def _print_times() -> None:
     """Print the nanoseconds of a row, the best of several runs in turns, with parts by Python and without."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        script, sources = _script(Path(folder), USUAL)
+        script, sources = _script(Path(folder), USUAL, _ROWS)
         for kind, items in (("regex", "sales"), ("formats", "sales"), ("optional", "sales"), ("regex", "lines")):
             functions, best = script["FUNCTIONS"][kind][items], [1e9, 1e9]
             for _ in range(_RUNS):
@@ -132,7 +134,7 @@ def counted(folder: Path, only: frozenset[str] | None = None, file: Path = USUAL
     Raises:
         AssertionError: a task returns something else than plain Python.
     """
-    script, sources = _script(folder, file)
+    script, sources = _script(folder, file, _ROWS_OF_TABLE)
     with pytest.MonkeyPatch.context() as patch:
         watched = Watched(patch)
         for kind, by_items in script["FUNCTIONS"].items():
@@ -142,11 +144,14 @@ def counted(folder: Path, only: frozenset[str] | None = None, file: Path = USUAL
                     yield Found(kind, items, line, *_route(sources[items], fn, watched))
 
 
-def _script(folder: Path, file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the names of the script, and the sources of its items."""
+def _script(folder: Path, file: Path, rows: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the names of the script, and the sources of its items, with so many rows of tables."""
     script: dict[str, Any] = {"__name__": "__main__", "__file__": str(file)}
     exec(compile(file.read_text("utf-8"), str(file), "exec", dont_inherit=True), script)
-    return script, {name: make(folder, script) for name, make in SOURCES.items()}
+    return script, {
+        **{name: make(folder, script) for name, make in SOURCES.items()},
+        **{name: rows_of_table(pa.table(_sales(rows)), kind and script[kind]) for name, kind in TABLES.items()},
+    }
 
 
 def _graph(source: Any, fn: Callable[[Any], Any]) -> GraphHere:
@@ -178,9 +183,9 @@ def _ops(graph: GraphHere) -> Iterator[Op]:
                     yield from applied.node.ops
 
 
-def _sales() -> dict[str, Any]:
+def _sales(rows: int) -> dict[str, Any]:
     """Return the columns of a table."""
-    places = range(_ROWS)
+    places = range(rows)
     cities = ("Berlin", "Paris", "Zürich", "Lyon", "Oslo")
     return {
         "id": list(places),
@@ -201,10 +206,6 @@ def _sales() -> dict[str, Any]:
         "at": [datetime(2024, 2, 27, 3, 4, 5) + timedelta(minutes=n * 7) for n in places],
         "total": [Decimal(n * 13 % 10_000) / 100 for n in places],
     }
-
-
-def _table_rows(kind: str | None) -> Callable[[Path, Mapping[str, Any]], Any]:
-    return lambda folder, script: rows_of_table(pa.table(_sales()), None if kind is None else script[kind])
 
 
 def _lines(text: Callable[[int], str]) -> Callable[[Path, Mapping[str, Any]], Any]:
@@ -233,8 +234,6 @@ _WORDS = ("The", "whale", "of", "a", "Sea", "12", "été", "bird.", "and", "x")
 
 
 SOURCES: dict[str, Callable[[Path, Mapping[str, Any]], Any]] = {
-    "sales": _table_rows("Sale"),
-    "rows": _table_rows(None),
     "lines": _lines(_log),
     "words": _lines(lambda n: _WORDS[n % len(_WORDS)] + "-" * (0 if n % 9 else 2_000)),
     "jsons": _lines(_event),
@@ -245,6 +244,8 @@ SOURCES: dict[str, Callable[[Path, Mapping[str, Any]], Any]] = {
     "events": lambda folder, script: json_lines(_file(folder, ".jsonl", map(_event, range(_LINES)))),
 }
 """The items by the names that the script has for them."""
+TABLES = {"sales": "Sale", "rows": None}
+"""Rows of a table by the names that the script has for them, and the class that it has for such rows."""
 
 
 def _order(n: int) -> str:
