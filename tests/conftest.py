@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -267,6 +269,27 @@ def postgresql() -> Iterator[str]:
 
     with running_postgresql() as url:
         yield url
+
+
+_WITH_A_SERVER = re.compile(r"(?:^ *def .*\b|\")(?:(broker)|(connect)_(?:server|context)|(postgresql))\b", re.MULTILINE)
+"""A test, or a fixture, that takes one of the servers above, or the name of that fixture."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let one process run all files that use one server: each process that runs one of them starts the server."""
+    from xdist.scheduler import LoadFileScheduling
+
+    @functools.cache
+    def scope_of(file: str) -> str:
+        taken = _WITH_A_SERVER.search((config.rootpath / file).read_text("utf-8"))
+        return taken[taken.lastindex or 0] if taken else file
+
+    class ByServer(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return scope_of(nodeid.partition("::")[0])
+
+    return ByServer(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture
