@@ -11,13 +11,13 @@ pytestmark = pytest.mark.usefixtures("large_ints_as_text")
 
 
 def test_columns_of_sources_give_what_their_items_give() -> None:
-    """For 300 programs, of which most run in columns; those that fail blame the same item of the same step."""
-    counts = main(0, 300)
+    """For 200 programs, of which most run in columns; those that fail blame the same item of the same step."""
+    counts = main(0, 200)
 
     assert not counts["DIFFERS"]
     assert counts["blocks in columns"] > counts["blocks"] / 2
-    assert counts["gives"] > 100
-    assert counts["fails"] > 100
+    assert counts["gives"] > 66
+    assert counts["fails"] > 66
 
 
 def test_verify_finds_nothing_in_right_columns_of_sources() -> None:
