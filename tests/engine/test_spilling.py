@@ -32,8 +32,8 @@ class Tight(Bound):
         self.left = self.room
 
 
-NUMBERS = [n * 7919 % 5003 for n in range(6000)]
-FEW_NUMBERS = NUMBERS[:2000]
+NUMBERS = [n * 7919 % 2503 for n in range(3000)]
+FEW_NUMBERS = NUMBERS[:1000]
 
 
 def open_files():
@@ -76,7 +76,7 @@ def test_distinct_items_from_disk_are_the_first_of_each_key(room):
 
 def test_distinct_items_by_key_keep_the_whole_item():
     """The first item of each key stays as it is."""
-    items = [(n % 1000, n) for n in range(5000)]
+    items = [(n % 1000, n) for n in range(2500)]
 
     assert list(distinct_items(items, operator.itemgetter(0), Tight(2))) == items[:1000]
 
