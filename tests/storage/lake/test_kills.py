@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-KILLS = int(os.environ.get("DSTREAM_KILLS", "50"))
+KILLS = int(os.environ.get("DSTREAM_KILLS", "30"))
 
 _RESTARTED = """
 import os, random, signal, sys
