@@ -37,6 +37,11 @@ class Source:
         return ast.parse(self.text)
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes of its syntax."""
+        return list(ast.walk(self.tree))
+
+    @cached_property
     def lines(self) -> int:
         """The number of its lines."""
         return len(self.text.splitlines())
@@ -72,7 +77,7 @@ class Source:
     def names(self) -> set[str]:
         """The names in its code, of what it defines, imports or uses."""
         found = set()
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             match node:
                 case ast.Name(id=name) | ast.alias(name=name) | ast.ClassDef(name=name) | ast.Attribute(attr=name):
                     found.add(name)
@@ -94,7 +99,7 @@ class Source:
     def docstrings(self) -> list[str]:
         """The first lines of all docstrings."""
         kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-        texts = (ast.get_docstring(node) for node in ast.walk(self.tree) if isinstance(node, kinds))
+        texts = (ast.get_docstring(node) for node in self.nodes if isinstance(node, kinds))
         return [text.partition("\n")[0] for text in texts if text]
 
     def imported(self, names: frozenset[str]) -> set[str]:
@@ -224,7 +229,7 @@ def circles(imported: Mapping[str, set[str]]) -> list[set[str]]:
 def _signatures_with_any(house: list[Source]) -> str:
     signatures = with_any = anys = 0
     for each in house:
-        for node in ast.walk(each.tree):
+        for node in each.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 hints = [argument.annotation for argument in ast.walk(node.args) if isinstance(argument, ast.arg)]
                 found = sum(_anys(hint) for hint in (*hints, node.returns) if hint is not None)
