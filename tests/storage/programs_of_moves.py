@@ -1,6 +1,6 @@
 """A program that writes to storages, or reads what an older tree of modules has written there.
 
-It is called with `write` or `read`, the URL of a storage and the mode of pickles.
+It is called with `write` or `read`, and with the mode of pickles and the URL of each storage: `trusted@URL`.
 """
 
 from __future__ import annotations
@@ -120,7 +120,9 @@ def wait(is_so: Any) -> None:
 
 
 if __name__ == "__main__":
-    what, url, mode = sys.argv[1:]
-    with ds.connect(engine="local", storage=url, pickle=mode) as context:  # type: ignore[arg-type]
-        {"write": write, "read": read}[what](context)
+    what, *places = sys.argv[1:]
+    for place in places:
+        mode, _, url = place.partition("@")
+        with ds.connect(engine="local", storage=url, pickle=mode) as context:  # type: ignore[arg-type]
+            {"write": write, "read": read}[what](context)
     print("done")
