@@ -111,8 +111,10 @@ def in_a_thread(run: Callable[[], object], name: str) -> None:
 
 def is_only_thread() -> bool:
     """Say whether no other thread of Python may run a function of the user's now."""
-    own = threading.current_thread()
-    return all(each is own or _runs_no_function(each) for each in threading.enumerate())
+    known, own = threading.enumerate(), threading.get_ident()
+    # Threads of C, and those of `_thread`, are known to the interpreter alone.
+    others = (sys._current_frames().keys() | {each.ident for each in known}) - {own}
+    return others <= {each.ident for each in known if _runs_no_function(each)}
 
 
 def _runs_no_function(thread: threading.Thread) -> bool:

@@ -7,8 +7,10 @@ import enum
 import functools
 import math
 import re
-from types import ModuleType
-from typing import Any, Generic, TypeVar
+from collections import ChainMap, OrderedDict, defaultdict, deque
+from time import process_time
+from types import MappingProxyType, ModuleType, SimpleNamespace
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import pytest
 
@@ -100,12 +102,110 @@ def _by_import(item: Any) -> Any:
     put(item)
 
 
+class Same:
+    """Returns what it gets."""
+
+    def same(self, value: Any) -> Any:
+        return value
+
+
 _helper, _by_key = Helper(), {"put": _put}
 _package = ModuleType("package")
 _package.inner = ModuleType("package.inner")  # type: ignore[attr-defined]
 _package.inner.put = _put  # type: ignore[attr-defined]
 
+
+class OfDict(dict[str, Any]):
+    """A dictionary of a class of its own."""
+
+
+class Outer:
+    """Has another class."""
+
+    class Inner:
+        """Has the function."""
+
+        put = _put
+
+
+class Part(NamedTuple):
+    """Part of an item whose method sets attributes of others."""
+
+    value: int
+
+    def put(self, item: Any) -> None:
+        object.__setattr__(item, "words", [])
+
+
+class Choice(enum.Enum):
+    """Does the same."""
+
+    ONE = 1
+
+    def put(self, item: Any) -> None:
+        object.__setattr__(item, "words", [])
+
+
+class Proxy:
+    """Fails where anybody asks for its class."""
+
+    @property
+    def __class__(self) -> Any:
+        raise ConnectionError
+
+    def __getattr__(self, name: str) -> Any:
+        raise ConnectionError
+
+
+class Named(type):
+    """Has a method for all of its classes."""
+
+    def put(cls, item: Any) -> None:
+        object.__setattr__(item, "words", [])
+
+
+class Failing(type):
+    """Has no attribute that it does not know."""
+
+    def __getattr__(cls, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+class WithoutModule:
+    """Its module is unknown."""
+
+    put = staticmethod(_put)
+
+
+WithoutModule.__module__ = None  # type: ignore[assignment]
+_namespace, _without_module = SimpleNamespace(put=_put), WithoutModule()
+_default, _ordered = defaultdict(list, put=_put), OrderedDict(put=_put)
+_view, _queue, _chained, _of_dict = MappingProxyType({"put": _put}), deque([_put]), ChainMap(_by_key), OfDict(put=_put)
+_by_instance = Same()
+_by_instance.put = _put  # type: ignore[attr-defined]
+_deep: list[Any] = [_put]
+for _ in range(2_000):
+    _deep = [_deep]
+_many = {number: Same() for number in range(100)}
+
+
 _SETTING = {
+    "namespace": lambda item: _namespace.put(item),
+    "default dictionary": lambda item: _default["put"](item),
+    "ordered": lambda item: _ordered["put"](item),
+    "view": lambda item: _view["put"](item),
+    "queue": lambda item: _queue[0](item),
+    "chained": lambda item: _chained["put"](item),
+    "subclass of dict": lambda item: _of_dict["put"](item),
+    "attribute of an object": lambda item: _by_instance.put(item),
+    "nested class": lambda item: Outer.Inner.put(item),
+    "globals": lambda item: globals()["_p" + "ut"](item),
+    "eval": lambda item: eval("_put(item)"),
+    "dynamic name": lambda item: getattr(object, "__set" + "attr__".lower())(item, "words", []),
+    "subclass": lambda item: type(item).__subclasses__()[0].put(item),
+    "without a module": lambda item: _without_module.put(item),
+    "deep": lambda item: _deep[0],
+    "many": lambda item: _many[0],
     "object": lambda item: _helper.put(item),
     "container": lambda item: _by_key["put"](item),
     "import": _by_import,
@@ -136,6 +236,42 @@ def test_a_frozen_class_whose_members_could_set_attributes_is_copied(member):
 
     assert copied([item])[0] is not item
     assert copier_of([(item,)]) is not list
+
+
+def test_a_class_whose_metaclass_has_methods_is_copied():
+    """Also if that one fails for attributes that it does not know."""
+    kind: Any = Named("kind", (), {"__annotations__": {"value": Any}})
+    assert copier_of([(dataclasses.dataclass(frozen=True)(kind)(1),)]) is not list
+    assert copier_of([(Failing("other", (), {})(),)]) is None
+
+
+def test_a_proxy_that_a_method_names_is_not_evaluated(monkeypatch):
+    """Its exception does not leave a run."""
+    # Set here, since pytest asks all objects of a module for their classes.
+    monkeypatch.setitem(globals(), "_proxy", Proxy())
+    kind = _by_init(lambda item: _proxy.put(item))  # type: ignore[name-defined]  # noqa: F821 - set above
+    assert copier_of([(kind(1),)]) is list
+
+
+@pytest.mark.parametrize("part", [Part(1), Choice.ONE])
+def test_an_object_is_copied_whose_part_has_a_method_that_could_set_its_attributes(part):
+    """A named tuple, or a member of an enumeration."""
+    assert copier_of([Frozen(part)]) is not list
+
+
+def test_looking_at_what_a_method_names_takes_no_longer_than_a_pickle():
+    """Of a container that has many members."""
+    nodes = {number: Same() for number in range(200_000)}
+    kind = _by_init(lambda item: _large["nodes"][0])
+    _large["nodes"] = nodes
+    seconds = process_time()
+    for _ in range(100):
+        assert copier_of([kind(1)]) is not list
+
+    assert process_time() - seconds < 1
+
+
+_large: dict[str, Any] = {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,13 +312,6 @@ class Kind(enum.Enum):
     @property
     def letter(self) -> str:
         return self.name[0]
-
-
-class Same:
-    """Returns what it gets."""
-
-    def same(self, value: Any) -> Any:
-        return value
 
 
 _names, _PATTERN, _plain = {1: "one"}, re.compile("x"), Same()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
 import dataclasses
 import functools
+import sys
 import threading
 from collections.abc import Callable
 from copy import deepcopy
@@ -154,6 +156,8 @@ def uses(monkeypatch):
     found: list[Any] = []
     all_of, left = threading.enumerate, set(threading.enumerate()) - {threading.current_thread()}
     monkeypatch.setattr(threading, "enumerate", lambda: [each for each in all_of() if each not in left])
+    frames, old = sys._current_frames, set(sys._current_frames()) - {threading.get_ident()}
+    monkeypatch.setattr(sys, "_current_frames", lambda: {key: each for key, each in frames().items() if key not in old})
     use = InProcessRun.__dict__["use"].func
 
     def noted(run: InProcessRun) -> Any:
@@ -366,6 +370,24 @@ def test_items_are_copied_while_another_thread_may_change_them(context, uses):
     by_key(context, made("dict"), 1)
 
     assert [each.parts for each in uses] == [None, {"n", "word"}]
+
+
+def test_threads_that_only_the_interpreter_knows_may_change_items(context, uses):
+    """Those of `_thread`, and of libraries in C."""
+    begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        may_end.wait()
+        ended.set()
+
+    _thread.start_new_thread(wait, ())
+    begun.wait()
+    by_key(context, made("dict"), 1)
+    may_end.set()
+    ended.wait()
+
+    assert [each.parts for each in uses] == [None]
 
 
 def test_threads_that_serve_spark_run_no_function(spark_context):

@@ -9,7 +9,7 @@ import pytest
 from tests.house.figures import figures, sources
 
 MOST = {
-    "modules": 546,
+    "modules": 547,
     "heads of modules: docstrings and imports": 12,
     "modules below 60 lines, without packages": 9,
     "modules that repeat their package": 0,

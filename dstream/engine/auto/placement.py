@@ -10,13 +10,10 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
-from fractions import Fraction
 from itertools import chain
 from typing import Any, Literal, NamedTuple
-from uuid import UUID
 
+from dstream.base.copies import are_plain
 from dstream.base.memory import DEFAULT_BOUND, DEFAULT_BROADCAST, largest_side
 from dstream.base.records import record
 from dstream.engine.auto.estimates import Machine, MeasuredCosts, PlanEstimate, estimated
@@ -207,11 +204,6 @@ def _held(operation: Node, inputs: Sequence[_Held]) -> _Held:
     return _Held(min(sum(each.number for each in inputs), MOST_ITEMS + 1))
 
 
-_IMMUTABLE = frozenset(
-    {bool, bytes, complex, date, datetime, Decimal, float, Fraction, int, str, time, timedelta, type(None), UUID}
-)
-
-
 def _nobody_can_tell(operations: Sequence[Node]) -> bool:
     """Say whether the interpreter, which copies no items, gives what tasks give that get copies of them.
 
@@ -229,8 +221,8 @@ def _gives_immutable(source: Any) -> bool:
     """Say whether nobody can change the items of a source, so that they need not be copied."""
     try:
         return getattr(source, "is_free_to_read", False) or _are_immutable(getattr(source, "iterable", None))
-    except TypeError:
-        # The class of an item has no hash, by its metaclass: a task names that item.
+    except Exception:
+        # Such as that of a metaclass that allows no hash: a task names that item.
         return False
 
 
@@ -240,11 +232,9 @@ def _are_immutable(items: Any) -> bool:
         return True
     if kind not in (list, tuple, set, frozenset):
         return False  # Such as an iterator, which would be asked for its items.
-    kinds = set(map(type, items))
-    if tuple in kinds:
-        kinds.discard(tuple)
-        kinds |= set(map(type, chain.from_iterable(each for each in items if type(each) is tuple)))
-    return kinds <= _IMMUTABLE
+    if tuple in set(map(type, items)):
+        items = [*chain.from_iterable(each if type(each) is tuple else (each,) for each in items)]
+    return are_plain(items)
 
 
 def _estimate(

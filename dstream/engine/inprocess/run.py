@@ -9,11 +9,10 @@ import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta
-from decimal import Decimal
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import Any, cast
 
+from dstream.base.copies import are_plain
 from dstream.base.threads import is_only_thread
 from dstream.engine.compiler import ClusterFacts
 from dstream.engine.compiler.evaluation import PartsUsed, Shape, collector_read, read_step
@@ -32,7 +31,7 @@ from dstream.engine.tasks.sinks import Accumulate, WriteGroups, WriteItems
 from dstream.engine.tasks.stage import Sink
 from dstream.errors import UnsupportedError
 from dstream.expressions.reader import Unreadable
-from dstream.expressions.tree import Constant, Expression
+from dstream.expressions.tree import Constant, Expression, Method
 from dstream.failures.account import blame_copy
 from dstream.failures.attribution import is_our_name
 from dstream.operators.rows.batches import copies
@@ -262,7 +261,17 @@ class _UnknownUse(Exception):
 
 
 class _PartsSeen(PartsUsed):
-    """Parts of items that functions look at, where whole items are copied as results."""
+    """Parts of items that functions look at, where whole items are copied as results.
+
+    Attributes:
+        asks_for_get: a function calls `get`, for which an object may have a function of its own.
+    """
+
+    asks_for_get = False
+
+    def of(self, side: bool) -> frozenset[str] | None:
+        found = super().of(side)
+        return found | {"get"} if found is not None and self.asks_for_get else found
 
     def collected(self, known: InColumns | None, items: Shape) -> None:
         if known is None or known.expression is None or known.finds != "first":
@@ -283,7 +292,7 @@ class _Seen:
     """
 
     def __init__(self) -> None:
-        self.parts: PartsUsed = _PartsSeen((True,))
+        self.parts = _PartsSeen((True,))
         self.is_pure = True
         self.keeps_all = False
 
@@ -375,6 +384,8 @@ class _Seen:
         if not all(map(_is_plain, constants)):
             raise _UnknownUse
         self.is_pure &= not any(isinstance(each, list | set | dict) for each in constants)
+        if any(isinstance(each, Method) and each.name == "get" for each in expression.walk()):
+            self.parts.asks_for_get = True
 
 
 _NO_STEP = Step("", None, 0, 0)
@@ -392,9 +403,4 @@ def _is_ours(function: Any) -> bool:
 def _is_plain(value: Any) -> bool:
     if type(value) is dict:
         value = [*value, *value.values()]
-    if type(value) in (list, tuple, set, frozenset):
-        return set(map(type, value)) <= _PLAIN
-    return type(value) in _PLAIN or isinstance(value, re.Pattern)
-
-
-_PLAIN = frozenset({bool, bytes, complex, date, datetime, Decimal, float, int, str, timedelta, type(None)})
+    return are_plain(value if type(value) in (list, tuple, set, frozenset) else [value]) or type(value) is re.Pattern
