@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import enum
 import operator
 import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodDescriptorType
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 from dstream.expressions.effects import CHANGING_NOTHING, KEYWORDS, KNOWN, OPERATORS, PARAMETERS, name_of
@@ -29,7 +36,7 @@ from dstream.expressions.tree import (
     is_leaf,
 )
 from dstream.values.entries import Entry
-from dstream.values.fields import defaults_of_constructor, is_of_dataclass, is_of_named_tuple
+from dstream.values.fields import defaults_of_constructor, field_names, is_of_dataclass, is_of_named_tuple
 
 __all__ = ["known_call", "member_function", "object_read", "stores_its_fields"]
 
@@ -192,7 +199,13 @@ def stores_its_fields(kind: object) -> bool:
 
 
 def member_function(kind: type, name: str, *, is_property: bool) -> FunctionType | None:
-    """Return the function of a method or a property that the text of a class defines; None if there is no such."""
+    """Return the function of a method or a property that the text of a class defines; None if there is no such.
+
+    An object may answer otherwise: by a field, by a lookup of its own, or as a member of an enumeration.
+    """
+    members = kind.__members__.values() if issubclass(kind, enum.Enum) else ()
+    if name in field_names(kind) or _has_own_lookups(kind) or any(name in vars(each) for each in members):
+        return None
     owner = next((each for each in kind.__mro__ if name in vars(each)), object)
     found = vars(owner).get(name)
     if is_property:
@@ -200,6 +213,11 @@ def member_function(kind: type, name: str, *, is_property: bool) -> FunctionType
     if type(found) is not FunctionType or found.__module__ != owner.__module__:
         return None
     return found if found.__qualname__ == f"{owner.__qualname__}.{name}" else None
+
+
+def _has_own_lookups(kind: type) -> bool:
+    lookups = [vars(each).get(name) for each in kind.__mro__ for name in ("__getattribute__", "__getattr__")]
+    return any(lookup is not None and type(lookup) is not WrapperDescriptorType for lookup in lookups)
 
 
 def _fields(kind: type) -> dict[str, Any] | None:

@@ -24,6 +24,7 @@ from dstream.expressions.syntax import (
 )
 from dstream.expressions.tree import (
     Applied,
+    Argument,
     Built,
     Called,
     Choice,
@@ -112,13 +113,20 @@ def _method(fn: ast.Attribute, syntax: ast.Call, body: Body) -> Expression:
 
 def _own_method(fn: ast.Attribute, syntax: ast.Call, keywords: tuple[str, ...], body: Body) -> Expression | None:
     """Return the result of a method of one of the plan's classes, or an enumeration; None if none of them has it."""
-    if fn.attr in CHANGING_NOTHING and not body.names.namespaces.has_member(fn.attr):
+    is_builtin = fn.attr in CHANGING_NOTHING and (not keywords or fn.attr in _WITH_KEYWORDS)
+    if is_builtin and not body.names.namespaces.has_member(fn.attr):
         return None
-    of, given = read_syntax(fn.value, body), all_read([*syntax.args, *(each.value for each in syntax.keywords)], body)
-    try:
-        return body.callee.member(of, fn.attr, given, keywords)
-    except UnreadableName as problem:
-        raise UnreadableName(problem.reason, problem.advice, syntax.lineno) from None
+    of = read_syntax(fn.value, body)
+    if isinstance(of, Constant):
+        return None
+    given = all_read([*syntax.args, *(each.value for each in syntax.keywords)], body)
+    # An item as a whole is an object of its class, or a string.
+    is_known = is_builtin and (not isinstance(of, Argument) or fn.attr in vars(str))
+
+    def otherwise(local: Expression) -> Expression:
+        return Method(local, fn.attr, given, keywords) if is_known else Called("dstream.failed", ())
+
+    return body.callee.member(of, fn.attr, given, keywords, otherwise)
 
 
 _WITH_KEYWORDS = frozenset(

@@ -7,6 +7,7 @@ compiled, close before its functions are pickled (decision 60).
 from __future__ import annotations
 
 import ast
+import enum
 import functools
 import sys
 from collections import OrderedDict
@@ -139,20 +140,13 @@ def _remembered(fn: FunctionType, arguments: int, namespaces: Namespaces) -> Exp
         return known.result
     looked_up: list[NameLookup] = []
     result = _read(fn, arguments, namespaces, looked_up)
-    if not _asks_for_class(result) and all(_may_be_held(value) for _, _, value in looked_up):
+    if all(_may_be_held(value) for _, _, value in looked_up):
         functions = (value for _, _, value in looked_up if type(value) is FunctionType)
         called = tuple((each, each.__code__, each.__defaults__) for each in functions)
         _known[key] = _Known(tuple(looked_up), called, result)
         if len(_known) > _MOST:
             _known.popitem(last=False)
     return result
-
-
-def _asks_for_class(result: Expression | Unreadable) -> bool:
-    """Say whether methods were read, which the class may exchange for others."""
-    return isinstance(result, Expression) and any(
-        isinstance(each, Called) and each.function == "dstream.is_of" for each in result.walk()
-    )
 
 
 def _may_be_held(value: object) -> bool:
@@ -289,39 +283,56 @@ class _Reading:
 
     def attribute(self, of: Expression, name: str) -> Expression:
         """Return an attribute of an object, which may be a property of one of the plan's classes."""
-        inside = len(self.inside)
-        try:
-            return self.member(of, name, None, ()) or Attribute(of, name)
-        except UnreadableName:
-            del self.inside[inside:]
-            return Attribute(of, name)
+        return self.member(of, name, None, (), lambda local: Attribute(local, name)) or Attribute(of, name)
 
     def member(
-        self, of: Expression, name: str, arguments: Sequence[Expression] | None, keywords: Sequence[str]
+        self,
+        of: Expression,
+        name: str,
+        arguments: Sequence[Expression] | None,
+        keywords: Sequence[str],
+        otherwise: Callable[[Expression], Expression],
     ) -> Expression | None:
-        """Return the result of a method or a property of the plan's classes; None if none of them has it.
-
-        For a method of an object of another class the function itself is called.
+        """Return the result of a method or a property of the plan's classes; None if none of them has one to be read.
 
         Args:
             of: the object.
             name: that of the method or property.
             arguments: of a method, of which the last ones are keywords; None: it is a property.
             keywords: the names of these.
+            otherwise: gives the result for an object of another class.
         """
-        is_property, only = arguments is None, _enumeration_of(of)
+        only, is_property = _enumeration_of(of), arguments is None
         kinds = self.namespaces.classes if only is None else (only,)
         known = {kind: member_function(kind, name, is_property=is_property) for kind in kinds}
         functions = {kind: fn for kind, fn in known.items() if fn is not None}
         if not functions:
             return None
+        # A class may get another method: this dictionary keeps the reading from being remembered.
+        self.looked_up.append((None, name, functions))
         local, number = self.named(of)
-        result: Expression = Attribute(local, name) if is_property else Called("dstream.failed", ())
-        for kind, fn in functions.items():
-            given = self.called(fn, name, (local, *(arguments or ())), keywords)
+        results = {kind: self._result(fn, (local, *(arguments or ())), keywords) for kind, fn in functions.items()}
+        if not any(results.values()):
+            return None
+        result = otherwise(local)
+        for kind, given in results.items():
             is_of = Called("dstream.is_of", (local, Constant(kind)))
-            result = given if only is not None else Choice(is_of, given, result)
+            here = given or (Attribute(local, name) if is_property else Called("dstream.failed", ()))
+            result = here if only is not None else Choice(is_of, here, result)
         return result if number is None else Let(of, number, result)
+
+    def _result(self, fn: Any, arguments: Sequence[Expression], keywords: Sequence[str]) -> Expression | None:
+        """Return the result of a method; None if it cannot be read."""
+        # Another class may have a method of the same name: the ways through all of them may be very many.
+        if any(each.__name__ == fn.__name__ for each in self.inside):
+            return None
+        inside, size, statements = len(self.inside), self.size, self.statements
+        try:
+            return self.called(fn, fn.__name__, arguments, keywords)
+        except UnreadableName:
+            del self.inside[inside:]
+            self.size, self.statements = size, statements
+            return None
 
     def defined(self, function: LocalFunction, arguments: Sequence[Expression], body: Body) -> Expression:
         """Return the result of a function that is defined inside of the one that is read."""
@@ -378,7 +389,8 @@ def _enumeration_of(value: Expression) -> type | None:
     """Return the enumeration of which a value is a member; None if it may be something else."""
     match value:
         case Called("dstream.member" | "dstream.member_named", (Constant(type() as kind), _)):
-            return kind
+            # A flag may be a number that is no member.
+            return None if issubclass(kind, enum.Flag) else kind
     return None
 
 

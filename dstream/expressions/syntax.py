@@ -13,7 +13,7 @@ import json
 import math
 import operator
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import BuiltinFunctionType, ModuleType
 from typing import Any, Protocol
 
@@ -86,7 +86,12 @@ class Callee(Protocol):
         ...
 
     def member(
-        self, of: Expression, name: str, arguments: Sequence[Expression] | None, keywords: Sequence[str]
+        self,
+        of: Expression,
+        name: str,
+        arguments: Sequence[Expression] | None,
+        keywords: Sequence[str],
+        otherwise: Callable[[Expression], Expression],
     ) -> Expression | None:
         """Return the result of a method of one of the plan's classes; None if none of them has it."""
         ...

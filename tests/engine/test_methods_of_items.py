@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -18,7 +20,12 @@ import dstream as ds
 from collectors import averaging, counting, grouping_by, summing
 from dstream.connectors.dataframes import rows_of_table
 from dstream.engine.compiler import ClusterFacts
-from dstream.expressions.resolution import is_plain_enumeration
+from dstream.expressions import Expression
+from dstream.expressions.callables import member_function
+from dstream.expressions.reader import read
+from dstream.expressions.resolution import Namespaces, is_plain_enumeration
+from dstream.operators.columns.entries import class_of
+from dstream.operators.columns.values import ConstantColumn, Ints, NotColumnar, Objects, Tuples
 from dstream.plan import Read, ToList, rewrite
 from dstream.plan.operations.elementwise import Chain
 from dstream.plan.steps import Op
@@ -105,6 +112,46 @@ class Sale(Base):
         return self.price + 1
 
 
+@dataclass(slots=True)
+class Answering:
+    """Any attribute is there."""
+
+    shop: str
+    price: float
+    quantity: int
+
+    def __getattr__(self, name: str) -> Any:
+        return name
+
+    def gross(self) -> float:
+        return self.price
+
+    @property
+    def region(self) -> Any:
+        return self.shop.nothing  # type: ignore[attr-defined]
+
+
+class Covered:
+    """A method that a field covers."""
+
+    def gross(self) -> float:
+        return 2.0
+
+    @property
+    def region(self) -> float:
+        return 1.0
+
+
+@dataclass
+class Covering(Covered):
+    """The field comes first, and is no function."""
+
+    shop: str
+    price: float
+    quantity: int
+    gross: float  # type: ignore[assignment]
+
+
 @dataclass
 class Child(Sale):
     """A class that inherits methods."""
@@ -155,12 +202,17 @@ class Computing:
     def gross(self) -> float:
         return self.price
 
+    @property
+    def region(self) -> str:
+        return "computed"
+
 
 @dataclass
 class Hiding:
     shop: str
     price: float
     quantity: int
+    region: str = ""
 
     def __getattribute__(self, name: str) -> Any:
         return (lambda: -2.0) if name == "gross" else object.__getattribute__(self, name)
@@ -336,15 +388,19 @@ def test_other_methods_give_what_they_give(fn: Callable[[Any], Any]) -> None:
     assert found == list(map(fn, _items(Sale)))
 
 
-@pytest.mark.parametrize("kind", [Computing, Hiding, Child])
+@pytest.mark.parametrize("kind", [Computing, Hiding, Child, Answering, Covering])
 def test_objects_with_lookups_of_their_own_give_what_they_give(kind: Any) -> None:
     """Objects that may have another attribute than the text of their class says are asked."""
 
     def fn(sale: Any) -> object:
-        return sale.gross()
+        try:
+            return sale.gross()
+        except TypeError as error:
+            return str(error)
 
-    found, _ = _run(_sales(kind).map(fn))
-    assert found == list(map(fn, _items(kind)))
+    for each in (fn, lambda s: s.region):
+        found, _ = _run(_sales(kind).map(each))
+        assert found == list(map(each, _items(kind)))
 
 
 def test_an_exception_of_a_method_is_that_of_its_item() -> None:
@@ -438,7 +494,11 @@ def test_a_method_that_is_exchanged_is_read_anew(monkeypatch: pytest.MonkeyPatch
     """A method that a test replaces is the one that runs, and so is the first one afterwards."""
     stream = _sales(Sale).map(lambda s: s.gross())
     first, _ = _run(stream)
-    monkeypatch.setattr(Base, "gross", lambda self: -3.0)
+
+    def other(self: Any) -> float:
+        return -3.0
+
+    monkeypatch.setattr(Base, "gross", other)
     second, graph = _run(stream)
     # A worker that imports the class has its own method.
     assert _are_columns(graph, watched) == [False]
@@ -464,3 +524,99 @@ def test_sources_of_files_know_the_class_of_their_items(source: Callable[..., An
     """It is the one that was named."""
     assert source("sales", kind=Sale).item_class is Sale
     assert source("sales").item_class is None
+
+
+def test_a_method_of_a_member_that_is_exchanged_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The class may have another one, and a member one of its own."""
+    stream = _sales(Sale).map(lambda s: Size(s.quantity % 3).is_large())
+    for of_its_own in ({}, {"is_large": lambda: "own"}):
+        vars(Size.FEW).update(of_its_own)
+        assert _run(stream)[0] == [Size(item.quantity % 3).is_large() for item in _items(Sale)]
+    del vars(Size.FEW)["is_large"]
+    monkeypatch.setattr(Size, "is_large", lambda self: "other")
+    assert set(_run(stream)[0]) == {"other"}
+
+
+@dataclass
+class Named:
+    """A class whose methods have names of builtin ones, one of which cannot be read."""
+
+    shop: str
+    price: float
+    quantity: int
+
+    def startswith(self, start: str) -> bool:
+        return self.startswith(start) if self.quantity > 99 else self.shop == start
+
+    def lower(self) -> str:
+        return self.shop.lower()
+
+    def join(self, parts: Any) -> str:
+        return self.shop.join(parts)
+
+    @property
+    def value(self) -> float:
+        return self.price
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda s: s.shop.startswith("shop 1"),
+        lambda s: s.shop.lower(),
+        lambda s: (s.lower(), s.shop.lower().startswith("shop")),
+        lambda s: ",".join(part for part in s.shop.split()),
+    ],
+)
+def test_strings_have_their_own_methods(fn: Callable[[Any], Any], watched: Watched) -> None:
+    """A method of the same name, of a class of the plan, keeps nothing out of columns."""
+    found, graph = _run(_sales(Named).map(fn))
+    assert found == list(map(fn, _items(Named)))
+    assert _are_columns(graph, watched) == [True]
+
+
+def test_entries_have_their_own_parts(watched: Watched) -> None:
+    """A property of the same name as a part of an entry keeps nothing out of columns."""
+    found, graph = _run(_sales(Named).key_by(lambda s: s.shop).map(lambda e: e.value.price))
+    assert found == [item.price for item in _items(Named)]
+    assert _are_columns(graph, watched) == [True, True]
+
+
+def test_classes_of_builtin_columns_are_known() -> None:
+    """Objects alone may be of any class."""
+    columns = Ints(np.array([1]), 1, 1), Tuples((), 1), ConstantColumn("a", 1)
+    assert [class_of(each) for each in columns] == [object, object, str]
+    with pytest.raises(NotColumnar):
+        class_of(Objects([1]))
+
+
+def test_the_text_of_a_class_tells_a_method_if_no_object_has_another_one() -> None:
+    """An object may have a field of the name, or any attribute."""
+    found = [member_function(kind, "gross", is_property=False) for kind in (Sale, Covering, Answering, Hiding)]
+    assert found == [Base.gross, None, None, None]
+    assert member_function(Sale, "region", is_property=True) is vars(Sale)["region"].fget
+    assert member_function(Answering, "region", is_property=True) is None
+
+
+def _deep() -> Any:
+    @dataclass
+    class Deep:
+        price: float
+        quantity: int
+
+        @property
+        def total(self) -> float:
+            if self.quantity < 99:
+                return self.price
+            return self.total + self.total + self.total + self.total + self.total + self.total
+
+    return Deep
+
+
+def test_a_property_that_names_itself_is_read_once() -> None:
+    """A reading of each of its ways would take as long as there are ways, for each class that has it."""
+    namespaces = Namespaces()
+    namespaces.classes.update(dict.fromkeys(_deep() for _ in range(4)))
+    began = time.process_time()
+    assert isinstance(read(lambda s: s.total, 1, namespaces), Expression)
+    assert time.process_time() - began < 0.2

@@ -193,12 +193,16 @@ class SharedRows(RowsWithParts):
 
 
 def class_of(column: Column) -> type:
-    """Return the class of all items.
+    """Return the class of all items; `object` stands for builtin ones.
 
     Raises:
         NotColumnar: it is not known.
     """
-    found = column.item_class if isinstance(column, RowsWithParts) else None
+    if isinstance(column, ConstantColumn):
+        return type(column.value)
+    if not isinstance(column, LazyRows | Objects):
+        return object
+    found = Entry if isinstance(column, Entries) else column.item_class if isinstance(column, RowsWithParts) else None
     if found is None:
         raise NotColumnar("objects whose class is not known")
     return found
