@@ -132,6 +132,19 @@ def test_a_line_with_an_escape_or_a_null_is_parsed_alone(tmp_path: Path) -> None
     assert list(map(repr, _items(source.splits(1)[0]))) == list(map(repr, mixed))
 
 
+@pytest.mark.parametrize("odd", ["null", r'"a \"quoted\" name"', ' "usual"'])
+def test_lines_of_many_quotes_may_have_fewer_others(tmp_path: Path, odd: str) -> None:
+    """At most one in as many as a line has quotes: to divide these takes longer, and `json` no longer for its text."""
+
+    def rows(every: int) -> int:
+        path, values = tmp_path / "some.jsonl", "".join(f',"value {number}":{number}' for number in range(11))
+        names = (odd if n % every == 1 else '"usual"' for n in range(1300))
+        path.write_text("".join(f'{{"name":{name}{values}}}\n' for name in names), "utf-8")
+        return _rows_in_columns(json_lines(path))
+
+    assert [rows(26), rows(25)] == [1300, 0]
+
+
 def test_objects_in_lines_are_columns_of_their_own(tmp_path: Path) -> None:
     """A step that takes a value out of one makes no dictionary of it."""
     lines = [{"id": n, "user": {"name": f"user {n % 9}", "at": {"x": n / 4, "y": None}}} for n in range(5000)]

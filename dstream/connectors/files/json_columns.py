@@ -130,9 +130,10 @@ class _Lines:
         data = np.frombuffer(self._text, np.uint8)
         counts = self._counts(data == _QUOTE)
         has_others = self._counts(((data < _SPACE) & (data != _LINE_END)) | (data == _BACKSLASH)) > 0
-        are_usual = ~has_others & (counts == _most_common(counts[~has_others]))
+        quotes = _most_common(counts[~has_others])
+        are_usual = ~has_others & (counts == quotes)
         self._places = None
-        if are_usual.all() or not self._keep(are_usual):
+        if are_usual.all() or not self._keep(are_usual, quotes):
             return False
         self.usual = data[np.repeat(are_usual, np.diff(self._ends, prepend=-1))].tobytes()
         return True
@@ -149,12 +150,17 @@ class _Lines:
 
         return np.diff(np.searchsorted(np.flatnonzero(are_there), self._ends), prepend=0)
 
-    def _keep(self, are_usual: Any) -> bool:
-        """Keep some of the usual lines; say whether others are few: to parse one takes as long as many in columns."""
+    def _keep(self, are_usual: Any, quotes: int) -> bool:
+        """Keep some of the usual lines; say whether others are few: to parse one takes as long as many in columns.
+
+        Args:
+            are_usual: which of them are kept.
+            quotes: how many a usual line has.
+        """
         import numpy as np
 
         self._places = np.flatnonzero(are_usual) if self._places is None else self._places[are_usual]
-        return _FEW * (len(self._ends) - len(self._places)) <= len(self._ends)
+        return max(_FEW, quotes) * (len(self._ends) - len(self._places)) <= len(self._ends)
 
     def fitting(self, parts: Any, layout: _Layout) -> Any:
         """Return those of the usual lines that have a layout, by their parts; None if these are few."""
@@ -163,7 +169,7 @@ class _Lines:
         fit = layout.fits(parts)
         if fit is None:
             return parts
-        return parts.filter(fit) if self._keep(fit.to_numpy(zero_copy_only=False)) else None
+        return parts.filter(fit) if self._keep(fit.to_numpy(zero_copy_only=False), layout.size - 1) else None
 
     def completed(self, arrays: dict[_Path, Any], layout: _Layout, kinds: Mapping[_Path, type | None]) -> Any:
         """Return the values of all lines, given those of the usual ones; None if others have no such values.
@@ -397,7 +403,7 @@ def _layout(line: bytes) -> _Layout | None:
 
 
 _FEW = 8
-"""Other lines are at most one in so many."""
+"""Other lines are at most one in so many, and in as many as a line has quotes: each of its parts takes time."""
 _MOST_PARTS = 1 << 12
 _MOST_LEVELS = 16
 _MOST_KEYS = 16
