@@ -151,13 +151,18 @@ def local():
 
 
 @pytest.fixture
-def uses(monkeypatch):
-    """Return what runs have made of items; threads that other tests have left are not there meanwhile."""
-    found: list[Any] = []
+def alone(monkeypatch):
+    """Leave out the threads that other tests have left, or that run these tests."""
     all_of, left = threading.enumerate, set(threading.enumerate()) - {threading.current_thread()}
     monkeypatch.setattr(threading, "enumerate", lambda: [each for each in all_of() if each not in left])
     frames, old = sys._current_frames, set(sys._current_frames()) - {threading.get_ident()}
     monkeypatch.setattr(sys, "_current_frames", lambda: {key: each for key, each in frames().items() if key not in old})
+
+
+@pytest.fixture
+def uses(alone, monkeypatch):
+    """Return what runs have made of items."""
+    found: list[Any] = []
     use = InProcessRun.__dict__["use"].func
 
     def noted(run: InProcessRun) -> Any:
@@ -421,7 +426,7 @@ def test_a_class_shares_what_its_attributes_give(context):
 
 
 @pytest.mark.parametrize("kind", [Plain, Slots, "dict"])
-def test_results_that_share_nothing_are_not_copied_again(context, monkeypatch, kind):
+def test_results_that_share_nothing_are_not_copied_again(alone, context, monkeypatch, kind):
     """All items, sorted or in groups, are the copies of the beginning."""
     copied: list[Any] = []
     monkeypatch.setattr("dstream.engine.inprocess.tasks.copies", lambda items: copied.append(items) or items)
@@ -452,7 +457,7 @@ def test_a_class_shares_its_attributes(context):
     assert _changeable(groups).isdisjoint(_changeable(own + shared))
 
 
-def test_few_items_are_copied_for_the_first_results(context, monkeypatch):
+def test_few_items_are_copied_for_the_first_results(alone, context, monkeypatch):
     """Of functions that are read; a loop over several results copies all when it begins."""
     copied: list[int] = []
     monkeypatch.setattr(
