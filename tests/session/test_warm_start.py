@@ -478,9 +478,17 @@ def test_py4j_logs_no_interrupt(path, error, is_shown):
     assert stopped.run(lambda: startup._is_news(record)) == ("py4j" not in path)
 
 
-def test_a_plan_keeps_its_handler_of_ctrl_c_while_spark_starts():
+@pytest.fixture
+def python_handler():
+    """Set Python's own handler of Ctrl-C: PySpark and asyncio leave theirs behind."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_plan_keeps_its_handler_of_ctrl_c_while_spark_starts(python_handler):
     """PySpark's own cancels through a connection that may be waiting, and logs what comes of that."""
-    before = signal.getsignal(signal.SIGINT)  # PySpark's own, if Spark was started in this process.
+    before = python_handler
     with cancelling(), keeping_cancellation():
         ours = signal.getsignal(signal.SIGINT)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
