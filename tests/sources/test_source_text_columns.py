@@ -15,7 +15,7 @@ import pytest
 
 import dstream as ds
 from collectors import summing
-from dstream.connectors.files import csv, lines
+from dstream.connectors.files import csv, json_columns, lines
 from dstream.connectors.files import json_lines as json_reader
 from dstream.connectors.files.csv_columns import CsvColumns
 from dstream.connectors.files.json_columns import JsonColumns
@@ -143,6 +143,18 @@ def test_lines_of_many_quotes_may_have_fewer_others(tmp_path: Path, odd: str) ->
         return _rows_in_columns(json_lines(path))
 
     assert [rows(26), rows(25)] == [1300, 0]
+
+
+def test_many_others_among_the_first_lines_are_seen_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To look at all lines of a block that is no column costs a part of what it takes to parse them."""
+    sizes, counts = list[int](), json_columns._Lines._counts
+    monkeypatch.setattr(json_columns._Lines, "_counts", lambda self, are: sizes.append(len(are)) or counts(self, are))
+    names = ["\n" if n % 2 else "usual" for n in range(5000)]
+
+    assert _rows_in_columns(json_lines(_json(tmp_path, [{"id": n, "name": name} for n, name in enumerate(names)]))) == 0
+    assert 60_000 < max(sizes) < 70_000
+    few = [{"id": n, "name": name if n % 20 == 1 else "usual"} for n, name in enumerate(names)]
+    assert _rows_in_columns(json_lines(_json(tmp_path, few))) == 5000
 
 
 def test_objects_in_lines_are_columns_of_their_own(tmp_path: Path) -> None:

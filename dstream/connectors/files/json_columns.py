@@ -127,16 +127,31 @@ class _Lines:
         """
         import numpy as np
 
+        if not self._begins_with_few():
+            return False
+        are_usual, quotes = self._usual()
+        self._places = None
+        if are_usual.all() or not self._keep(are_usual, quotes):
+            return False
+        data = np.frombuffer(self._text, np.uint8)
+        self.usual = data[np.repeat(are_usual, np.diff(self._ends, prepend=-1))].tobytes()
+        return True
+
+    def _begins_with_few(self) -> bool:
+        """Say whether of the first lines others are no more than twice as many as may be: a look at all costs more."""
+        first = _Lines(self._text[: self._text.find(b"\n", _FIRST_BYTES) + 1])
+        are_usual, quotes = first._usual()
+        return max(_FEW, quotes) * (len(are_usual) - int(are_usual.sum())) <= 2 * len(are_usual)
+
+    def _usual(self) -> tuple[Any, int]:
+        """Return which lines have the most usual number of quotes, and no escapes; and that number."""
+        import numpy as np
+
         data = np.frombuffer(self._text, np.uint8)
         counts = self._counts(data == _QUOTE)
         has_others = self._counts(((data < _SPACE) & (data != _LINE_END)) | (data == _BACKSLASH)) > 0
         quotes = _most_common(counts[~has_others])
-        are_usual = ~has_others & (counts == quotes)
-        self._places = None
-        if are_usual.all() or not self._keep(are_usual, quotes):
-            return False
-        self.usual = data[np.repeat(are_usual, np.diff(self._ends, prepend=-1))].tobytes()
-        return True
+        return ~has_others & (counts == quotes), quotes
 
     @functools.cached_property
     def _ends(self) -> Any:
@@ -404,6 +419,7 @@ def _layout(line: bytes) -> _Layout | None:
 
 _FEW = 8
 """Other lines are at most one in so many, and in as many as a line has quotes: each of its parts takes time."""
+_FIRST_BYTES = 1 << 16
 _MOST_PARTS = 1 << 12
 _MOST_LEVELS = 16
 _MOST_KEYS = 16
