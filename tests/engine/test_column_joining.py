@@ -59,7 +59,7 @@ def test_ints_and_texts_that_stand_in_columns_stay_there(way):
 
 
 def test_pairs_of_a_join_whose_sides_are_objects_make_no_column():
-    """They have no members, although they are entries."""
+    """Pairs of objects have no members, although they are entries."""
     objects = JoinedRows(PassingRows(np.array([1]), [None]), np.arange(1), RowValues([[None]]), np.arange(1), False)
 
     assert rows_of_block(objects, None) is None

@@ -85,7 +85,7 @@ _PAIRS = [(100 + n, n) for n in range(8)]
     ],
 )
 def test_timestamps_are_those_of_the_items_that_pass(steps: list[Any], values: dict[int, int]) -> None:
-    """They are taken apart from the items in columns, and put together with those that are left."""
+    """Timestamps leave the items in columns, and return to those that pass."""
     found = _items(_PAIRS, _around("unpair"), *(_op(*each) for each in steps), _around("pair"))
 
     assert list(found) == [(100 + n, value) for n, value in values.items()]
@@ -99,7 +99,7 @@ def test_timestamps_stay_beside_items_that_a_loop_takes() -> None:
 
 
 def test_items_that_leave_their_timestamps_have_none() -> None:
-    """Those of earlier pairs are not theirs."""
+    """Items get no timestamps from earlier pairs."""
     steps = [_around("unpair"), _op("map", lambda x: x + 1), _around("pair"), _op("map", lambda x: x[1])]
 
     assert list(_items(_PAIRS, *steps, _around("pair"))) == [(None, n + 1) for n in range(8)]

@@ -378,7 +378,7 @@ def test_items_are_copied_while_another_thread_may_change_them(context, uses):
 
 
 def test_threads_that_only_the_interpreter_knows_may_change_items(context, uses):
-    """Those of `_thread`, and of libraries in C."""
+    """Threads of `_thread` and of libraries in C are not among those of `threading`."""
     begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
 
     def wait() -> None:

@@ -139,7 +139,7 @@ def test_records_are_sent_as_columns_unless_rows_share_an_item() -> None:
 
 
 def test_rows_of_several_layouts_are_not_put_together() -> None:
-    """Those of one class, but with other keys, or in another order."""
+    """Rows of one class may have other keys, or the same in another order."""
     numbers = Ints(np.array([1, 2]), 1, 2)
     for other in ({"b": numbers, "a": numbers}, {"a": numbers, "b": numbers, "c": numbers}, {"a": numbers}):
         with pytest.raises(NotColumnar, match="several layouts"):

@@ -41,7 +41,7 @@ _ROWS = 1_500
 
 
 class Base:
-    """What a class may inherit."""
+    """A base class with a method and a property."""
 
     price: float
     quantity: int
@@ -473,7 +473,7 @@ def test_the_callers_objects_have_the_attributes_that_they_have() -> None:
 
 
 def test_a_method_is_not_that_of_the_class_where_an_object_has_more_than_fields() -> None:
-    """What it has of its own comes first."""
+    """An attribute of the object itself hides the method."""
     sale = _items(Sale)[0]
     assert [has_fields_alone(item, Sale) for item in (sale, _items(Child)[0], _items(Row)[0])] == [True, False, False]
     sale.gross = lambda: -1.0
