@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from dstream.engine.compiler import ClusterFacts
-from dstream.engine.compiler.changed_containers import containers_changed
 from dstream.engine.compiler.evaluation import read_op
+from dstream.engine.compiler.walk import containers_changed
 from dstream.expressions import Expression
 from dstream.expressions.reader import Unreadable, read
 from dstream.expressions.resolution import Namespaces, container_of
@@ -195,7 +195,7 @@ def test_members_of_a_container_are_looked_at_by_their_types() -> None:
 
 def test_a_plan_whose_objects_are_many_reads_no_container(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any of them may have it."""
-    monkeypatch.setattr("dstream.engine.compiler.changed_containers._MOST", 3)
+    monkeypatch.setattr("dstream.engine.compiler.walk._MOST_REACHED", 3)
     many = [[each] for each in range(9)]
 
     assert containers_changed(_plan(lambda word: print(many, word))) is None

@@ -31,8 +31,8 @@ from dstream.engine.physical.vertices import (
     operations_of,
 )
 from dstream.engine.runs.graphs import GraphRun
+from dstream.engine.runs.item_use import ItemUse
 from dstream.engine.runs.rows import ShuffleFiles, by_target, rows_taken
-from dstream.engine.runs.splits import ItemUse
 from dstream.engine.tasks.process import InFunction
 from dstream.engine.tasks.rows import ITEMS, WATERMARKS, Row, handed_on, size_of, whole
 from dstream.engine.tasks.sinks import Accumulate

@@ -17,9 +17,9 @@ from dstream.engine.inprocess.graphs import InProcessGraphRun
 from dstream.engine.inprocess.tasks import InProcessTask, SharedByTasks
 from dstream.engine.physical.graph import Graph
 from dstream.engine.physical.vertices import Input, Items, Rows, Splits, Vertex
+from dstream.engine.runs.item_use import ItemUse
 from dstream.engine.runs.moves import BegunRun, Border, Remote
 from dstream.engine.runs.rows import ShuffleFiles
-from dstream.engine.runs.splits import ItemUse
 from dstream.engine.tasks.rows import Row
 from dstream.engine.tasks.stage import rows_of_task
 from dstream.keys.hashing import keys_hashed_by_own

@@ -42,7 +42,8 @@ from dstream.engine.physical.vertices import (
     one_after_another,
     with_calls,
 )
-from dstream.engine.runs.splits import ItemUse, ListedSplits
+from dstream.engine.runs.item_use import ItemUse
+from dstream.engine.runs.splits import ListedSplits
 from dstream.failures import naming
 from dstream.operators.rows.caches import Caches, read_here
 from dstream.operators.rows.operations import Operation

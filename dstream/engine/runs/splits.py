@@ -15,8 +15,8 @@ from typing import Any
 from dstream.base.by_value import SharedInProcess
 from dstream.base.copies import Copier, are_plain, copied_dicts, copier_of, have_plain_parts
 from dstream.base.pickling import dumps
-from dstream.base.records import record
 from dstream.engine.physical.vertices import SourceSplits, Splits, operations_of
+from dstream.engine.runs.item_use import ItemUse
 from dstream.engine.tasks.stage import Piece
 from dstream.errors import SerializationError
 from dstream.failures import naming
@@ -27,7 +27,7 @@ from dstream.plan.steps import Step
 from dstream.plan.walk import inputs_first
 from dstream.spi import Split
 
-__all__ = ["ItemUse", "ListedSplits", "Pieces", "packed", "packed_split"]
+__all__ = ["ListedSplits", "Pieces", "packed", "packed_split"]
 
 
 class Pieces:
@@ -75,31 +75,6 @@ _LARGEST_SPLIT = 2**20
 _ROWS_HELD = 32_768
 _COPIED = 4_096
 _FEW_COPIED = 256
-
-
-@record
-class ItemUse:
-    """The use that a run makes of the caller's items.
-
-    Attributes:
-        is_once: one task reads each of them, once.
-        parts: the names of their parts that functions look at, which change nothing and keep no item; None: functions
-            may do anything, or the items are better copied before.
-        gives_items: the results are some of the items.
-        is_pure: all functions are known as expressions that change nothing, and have nothing that may be changed.
-        most: at most so many are read, the first ones of a split; None: that is unknown.
-        looked_at: the names of the parts of items that functions look at, while whole items are kept at most; None:
-            that is unknown.
-        is_unseen: nothing can change an item before it is read, and a run may read few of them.
-    """
-
-    is_once: bool = False
-    parts: frozenset[str] | None = None
-    gives_items: bool = False
-    is_pure: bool = False
-    most: int | None = None
-    looked_at: frozenset[str] | None = None
-    is_unseen: bool = False
 
 
 class HeldSplit(SharedInProcess):
@@ -227,25 +202,25 @@ class ListedSplits:
         guards = tuple(guard.on_a_worker() for guard in node.guards)
         cut = _whole
         if node.source.in_caller and not guards:
-            cut = _in_batches if self._use is None else self._cut
+            cut = _in_batches if self._use is None else partial(self._cut, self._use)
         else:
             self._are_frozen = self._are_own = False
         with naming(node.step):
             for split in node.source.splits(source.divisor):
                 yield replace(_followed(cut(split, node.step), *operations), guards=guards)
 
-    def _cut(self, split: Split[Any], step: Step) -> Piece:
+    def _cut(self, use: ItemUse, split: Split[Any], step: Step) -> Piece:
         """Cut a split that holds its items itself, so that a task copies some of them at a time."""
         items = getattr(split, "items", None)
         if type(items) is not list:
             self._are_frozen &= type(items) is range
             self._are_own = False
             return _in_batches(split, step)
-        names = None if self._use is None else self._use.parts
-        if self._use is not None and self._use.most is not None:
-            items = items[: self._use.most]
-        if self._use is not None and self._use.is_unseen:
+        if use.most is not None:
+            items = items[: use.most]
+        if use.copied == "when read":
             return self._parts_unseen(split, items, step)
+        names = use.parts if use.copied == "if needed" else None
         cut, most = (self._parts_held, _ROWS_HELD) if names is None else (partial(self._parts_seen, names), _COPIED)
         starts = range(0, max(len(items), 1), most)
         parts = [part for start in starts for part in cut(split, items[start : start + most], step)]
@@ -279,7 +254,7 @@ class ListedSplits:
 
     def _share_nothing(self, copier: Copier, items: list[Any]) -> bool:
         """Say whether what read functions make of copies of items shares nothing that may be changed."""
-        names = None if self._use is None else self._use.looked_at
+        names = None if self._use is None else self._use.parts
         # An object of a class may hand on what others have, too, where a function looks at one of its attributes.
         return copier is copied_dicts or are_plain(items) or (names is not None and have_plain_parts(items, names))
 
