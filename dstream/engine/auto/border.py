@@ -286,7 +286,7 @@ _UNKNOWN = -1
 
 def _count_pieces(splits: ListedSplits, each: Splits) -> int:
     """Return how many pieces there are; `_UNKNOWN` if only asking the source further can tell, or to count them all."""
-    for part in inputs_first(each, lambda part: [inner for inner in part.parts if isinstance(inner, Splits)]):
+    for part in inputs_first(each, Splits.inner):
         for source in part.parts:
             if isinstance(source, SourceSplits) and _may_be_endless(source):
                 return _UNKNOWN

@@ -215,7 +215,7 @@ class _Estimate:
 
     def _of_splits(self, splits: Splits) -> Flow:
         # One after another, and each once: a stream that is added to itself 60 times has too many parts to be walked.
-        for each in inputs_first(splits, _levels_of):
+        for each in inputs_first(splits, Splits.inner):
             if id(each) not in self._splits:
                 parts = [
                     self._of_source(part) if isinstance(part, SourceSplits) else self._splits[id(part)]
@@ -438,10 +438,6 @@ def _called_inside(op: Op, costs: Costs) -> float:
     expression = op.evaluation.expression
     reason = op.evaluation.obstacle or (expression and left_to_python(expression)) or ""
     return costs.library_call if reason.startswith("columns have no") else 0.0
-
-
-def _levels_of(splits: Splits) -> Sequence[Splits]:
-    return [part for part in splits.parts if isinstance(part, Splits)]
 
 
 def _results(node: Node, items: float) -> float:

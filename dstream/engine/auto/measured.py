@@ -6,7 +6,7 @@ import functools
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from types import BuiltinFunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -99,12 +99,8 @@ def calls_of(of: Vertex | Items, node: Node | None = None) -> Calls:
 def _origins(inputs: Items) -> Iterator[Any]:
     """Give the kinds of the sources that inputs read."""
     splits = [each for each in inputs if isinstance(each, Splits)]
-    parts = (part for whole in splits for each in inputs_first(whole, _levels_of) for part in each.parts)
+    parts = (part for whole in splits for each in inputs_first(whole, Splits.inner) for part in each.parts)
     return (_kind_of(part.node.source) for part in parts if isinstance(part, SourceSplits))
-
-
-def _levels_of(splits: Splits) -> Sequence[Splits]:
-    return [part for part in splits.parts if isinstance(part, Splits)]
 
 
 def _kind_of(source: Any) -> Any:

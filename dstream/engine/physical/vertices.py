@@ -277,6 +277,10 @@ class Splits:
         """Whether one task reads all pieces, one after another."""
         return self.tasks == 1
 
+    def inner(self) -> Sequence[Splits]:
+        """Return the splits among its parts."""
+        return [part for part in self.parts if isinstance(part, Splits)]
+
     def between(self, start: int, stop: int | None) -> Splits:
         """Return some of the pieces."""
         # Around the whole and not a copy of it, so that the source is divided once for all ranges.

@@ -6,7 +6,7 @@ Splits are in levels: a level leaves pieces out or adds its operations to those 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, islice
@@ -157,7 +157,7 @@ class ListedSplits:
 
     def pieces(self, splits: Splits) -> Iterator[Piece]:
         """Give the pieces of splits, asking their sources for one after another."""
-        for each in inputs_first(splits, _levels_of):
+        for each in inputs_first(splits, Splits.inner):
             if (each.tasks or each.for_each) and id(each) not in self._whole:
                 self._whole[id(each)] = self._all_of(each)
                 self._held.append(each)
@@ -295,10 +295,6 @@ def _dealt(pieces: tuple[Piece, ...], tasks: int) -> Iterator[Piece]:
     for task in range(tasks):
         first, last = (number * len(pieces) // tasks for number in (task, task + 1))
         yield Piece(None, pieces[first:last], (), None)
-
-
-def _levels_of(each: Splits) -> Sequence[Splits]:
-    return [part for part in each.parts if isinstance(part, Splits)]
 
 
 def _whole(split: Split[Any], step: Step) -> Piece:
