@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
-__all__ = ["add_note", "cell_of", "did_you_mean", "near", "repeated", "shown", "source_line"]
+__all__ = ["add_note", "cell_of", "class_name", "did_you_mean", "near", "repeated", "shown", "source_line"]
 
 
 def shown(value: Any) -> str:
@@ -23,6 +23,11 @@ def shown(value: Any) -> str:
 
 
 _LONGEST = 200
+
+
+def class_name(kind: type) -> str:
+    """Return the name of a class with that of its module, unless it is built in."""
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def add_note(error: BaseException, note: str) -> None:

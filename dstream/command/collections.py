@@ -21,6 +21,7 @@ import click
 
 from dstream.base.showing import did_you_mean
 from dstream.collections import IStreamList, IStreamMap
+from dstream.collections.base import type_shown
 from dstream.collections.counter import IStreamCounter
 from dstream.collections.queue import IStreamQueue
 from dstream.collections.set import IStreamSet
@@ -187,7 +188,7 @@ def show(name: str, kind: Kind | None, storage: str | None) -> None:
     """Show how a collection was made, its size and its place."""
     with _found(name, kind, storage) as (kind_found, collection):
         known = [("kind", kind_found), ("name", name), ("size", _size(collection))]
-        known += [(each, _shown(getattr(collection.options, each))) for each in _options_of(collection)]
+        known += [(each, type_shown(getattr(collection.options, each))) for each in _options_of(collection)]
         known += [("values", _mixed_or_unreadable(collection)), ("location", collection.location or "")]
         for label, text in known:
             if text:
@@ -275,7 +276,7 @@ def _size_and_types(context: Context, each: CollectionName) -> tuple[str, str]:
         collection = _opened(context, each)
         keys = [collection.key_type] if isinstance(collection, IStreamMap) else []
         types = [] if isinstance(collection, IStreamQueue) else [*keys, collection.value_type]
-        return _size(collection), " -> ".join(_shown(hint) or "?" for hint in types)
+        return _size(collection), " -> ".join(type_shown(hint) or "?" for hint in types)
     except CollectionDestroyedError:
         return "", "destroyed a moment ago"
     except (DStreamError, TypeError, OSError) as error:
@@ -310,9 +311,3 @@ def _opened(context: Context, each: CollectionName) -> AnyCollection:
     if found is None:
         raise CollectionDestroyedError(f"the {each.kind} {each.name!r} was destroyed a moment ago")
     return found
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return ""
-    return value.__qualname__ if isinstance(value, type) else str(value).removeprefix("typing.")

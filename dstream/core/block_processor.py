@@ -1,4 +1,4 @@
-"""`BlockProcessor`: a processor of whole blocks of items, and `Saving`, its snapshot entry by entry."""
+"""`BlockProcessor`: a processor of whole blocks of items; `SavingProcessor`: one whose snapshot goes entry by entry."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext, Targets, Watermark
 
-__all__ = ["BlockProcessor", "Saving", "kinds_of", "without_none"]
+__all__ = ["BlockProcessor", "SavingProcessor", "kinds_of", "without_none"]
 
 
 T = TypeVar("T")
@@ -127,7 +127,23 @@ class BlockProcessor(Processor):
 Entry = tuple[Any, Any]
 
 
-class Saving:
+class SavingProcessor(BlockProcessor):
+    """A `BlockProcessor` with a state; a subclass overrides `entries`, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._saving = _Saving()
+
+    def entries(self) -> Iterator[Entry]:
+        """Return the entries of a snapshot, which share nothing with the state that a later item changes."""
+        raise NotImplementedError(f"{type(self).__name__} has no entries()")
+
+    def save_to_snapshot(self) -> bool:
+        """Emit waiting output, then save each entry."""
+        return self.emit_what_waits() and self._saving.goes_on(self._outbox, self.entries)
+
+
+class _Saving:
     """The offer of entries to snapshots, each of which may take several calls."""
 
     def __init__(self) -> None:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from dstream.base.pickling import dumps_named
+from dstream.base.showing import class_name
 from dstream.errors import (
     ColumnsDifferError,
     EngineError,
@@ -51,7 +52,7 @@ def failure_text(error: BaseException) -> FailureText:
     message = _said(lambda: str(error), "its message")[:_LONGEST]
     # Of a long traceback the end is kept, where the exception is and the line that raised it.
     shown = _said(lambda: "".join(traceback.format_exception(error)), "its traceback")[-_LONGEST:]
-    return FailureText(_named(type(error)), message, tuple(_notes(error)), shown)
+    return FailureText(class_name(type(error)), message, tuple(_notes(error)), shown)
 
 
 _MOST_NOTES = 50
@@ -62,10 +63,6 @@ def _notes(error: BaseException) -> Iterator[str]:
     notes = BaseException.__getattribute__(error, "__dict__").get("__notes__")
     for note in notes[:_MOST_NOTES] if isinstance(notes, list | tuple) else ():
         yield _said(partial(str, note), "this note")[:_LONGEST]
-
-
-def _named(kind: type) -> str:
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _said(say: Callable[[], str], what: str) -> str:

@@ -25,6 +25,7 @@ from dstream.connectors.files.open_parquet import (
     too_large,
 )
 from dstream.connectors.files.splits import OPENING, group
+from dstream.connectors.files.text_columns import only_chunk
 from dstream.errors import SourceError
 from dstream.filesystem.access import File, reading
 from dstream.schema.arrow_decoders import (
@@ -218,12 +219,12 @@ class _ColumnsOfGroup:
         group = self._group.index
         large = self._large(parquet, name)
         if not large.paths:
-            column: Any = _one(parquet.file.read_row_group(group, [name], use_threads=False).column(name))
+            column: Any = only_chunk(parquet.file.read_row_group(group, [name], use_threads=False).column(name))
         elif (found := self._within_room(parquet.file, name, large)) is not None:
             column = found
         else:
             read = parquet.with_dictionaries(large.paths).read_row_group(group, [name], use_threads=False)
-            column = _one(read.column(name))
+            column = only_chunk(read.column(name))
         self._room -= column.nbytes
         return in_usual_layout(in_microseconds(column))
 
@@ -305,11 +306,6 @@ class _ColumnsOfGroup:
         return bool(self.column(name).null_count)
 
 
-def _one(column: Any) -> Any:
-    """Return the array of a column that is in chunks."""
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
 def _blocks(rows: int) -> Iterator[tuple[int, int]]:
     """Give where each block begins, and how many rows it has."""
     start, size = 0, _FIRST_ROWS
@@ -323,7 +319,7 @@ def _slice(column: Column, start: int, size: int, name: str) -> Any:
     import pyarrow as pa
 
     rows = column(name).slice(start, size)
-    return _one(rows) if isinstance(rows, pa.ChunkedArray) else rows
+    return only_chunk(rows) if isinstance(rows, pa.ChunkedArray) else rows
 
 
 BATCH_BYTES = 1 << 20

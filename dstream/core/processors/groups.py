@@ -14,7 +14,7 @@ from dstream.base.memory import Growth
 from dstream.collectors import mapping
 from dstream.collectors.batches import batches
 from dstream.collectors.groups import groups_of_any_key
-from dstream.core.block_processor import BlockProcessor, Saving
+from dstream.core.block_processor import SavingProcessor
 from dstream.core.suppliers import LibrarySupplier, shown_call
 from dstream.failures.attribution import in_group
 from dstream.keys.hashing import with_keys_of_this_process
@@ -86,7 +86,7 @@ _MOST = 100_000
 """So many groups wait in front of a shuffle."""
 
 
-class GroupingProcessor(BlockProcessor):
+class GroupingProcessor(SavingProcessor):
     """A processor that groups by key, and emits the results at the end, in the order of the groups' first items.
 
     Args:
@@ -117,7 +117,6 @@ class GroupingProcessor(BlockProcessor):
         self._groups: dict[Any, Any] = self._reductions[0].supplier()
         self._has_ended = False
         self._overflow: Overflow | None = None
-        self._saving = Saving()
 
     def init(self, outbox: Outbox, context: ProcessorContext) -> None:
         """Keep both; many groups may move to disk, if it is known how two containers of a key become one."""
@@ -164,11 +163,8 @@ class GroupingProcessor(BlockProcessor):
                 raise
             yield made
 
-    def save_to_snapshot(self) -> bool:
-        """Save the containers of each shard together."""
-        return self.emit_what_waits() and self._saving.goes_on(self._outbox, self._entries)
-
-    def _entries(self) -> Iterator[tuple[Any, Any]]:
+    def entries(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the containers of each shard together."""
         # Also without groups: a graph that is restored behind its end must not give an empty result again.
         yield _ENDED, self._has_ended
         # Copies: containers take further items before the snapshot is pickled.

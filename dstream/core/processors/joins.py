@@ -8,7 +8,7 @@ from itertools import product, starmap
 from typing import Any
 
 from dstream.arguments import kind_of, optional_function
-from dstream.core.block_processor import BlockProcessor, Saving, without_none
+from dstream.core.block_processor import SavingProcessor, without_none
 from dstream.core.suppliers import LibrarySupplier, shown_call
 from dstream.errors import IllegalStateError
 from dstream.failures.attribution import each
@@ -61,7 +61,7 @@ def hash_join(
     return LibrarySupplier(create, shown, inputs=1 + len(joins))
 
 
-class _HashJoining(BlockProcessor):
+class _HashJoining(SavingProcessor):
     def __init__(self, joins: tuple[JoinClause[Any, Any, Any, Any], ...], to: Any, inner: bool) -> None:
         super().__init__()
         self._joins = joins
@@ -70,7 +70,6 @@ class _HashJoining(BlockProcessor):
         self._no_match: Sequence[Any] = () if inner else _NO_MATCH
         self._tables: list[dict[Any, list[Any]]] = [{} for _ in joins]
         self._ended: set[int] = set()
-        self._saving = Saving()
 
     def made_of(self, ordinal: int, items: list[Any]) -> Iterator[Any]:
         if ordinal:
@@ -105,10 +104,7 @@ class _HashJoining(BlockProcessor):
             self._ended.add(ordinal)
         return self.emit_what_waits()
 
-    def save_to_snapshot(self) -> bool:
-        return self.emit_what_waits() and self._saving.goes_on(self._outbox, self._entries)
-
-    def _entries(self) -> Iterator[tuple[Any, Any]]:
+    def entries(self) -> Iterator[tuple[Any, Any]]:
         yield _ENDED, sorted(self._ended)
         for number, table in enumerate(self._tables):
             if table:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from dstream.arguments import checked_function, kind_of
-from dstream.core.block_processor import BlockProcessor, Saving
+from dstream.core.block_processor import SavingProcessor
 from dstream.core.suppliers import LibrarySupplier, shown_call
 from dstream.failures.attribution import each, failed_on
 from dstream.processors.blocks import Mark
@@ -68,7 +68,7 @@ def insert_watermarks(
     return LibrarySupplier(create, shown_call("insert_watermarks", timestamps=timestamps, policy=policy))
 
 
-class _Inserting(BlockProcessor):
+class _Inserting(SavingProcessor):
     @property
     def ticks_alone(self) -> bool:  # type: ignore[override]  # asked after each epoch, and never set
         """Whether time may move by the clock: until nothing has come for so long that it stands still."""
@@ -91,7 +91,6 @@ class _Inserting(BlockProcessor):
         self._last = NO_WATERMARK
         self._heard = 0.0
         self._is_idle = False
-        self._saving = Saving()
 
     def init(self, outbox: Outbox, context: ProcessorContext) -> None:
         super().init(outbox, context)
@@ -145,10 +144,7 @@ class _Inserting(BlockProcessor):
             moved.append(Mark.IDLE)
         return self.emit(moved)
 
-    def save_to_snapshot(self) -> bool:
-        return self.emit_what_waits() and self._saving.goes_on(self._outbox, self._entries)
-
-    def _entries(self) -> Iterator[tuple[Any, Any]]:
+    def entries(self) -> Iterator[tuple[Any, Any]]:
         # A copy: the policy goes on before the snapshot is pickled.
         yield _LAST, (self._last, copy.deepcopy(self._policy))
 

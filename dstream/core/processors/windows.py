@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from dstream.arguments import checked_function, kind_of, optional_function
-from dstream.core.block_processor import BlockProcessor, Saving
+from dstream.core.block_processor import SavingProcessor
 from dstream.core.processors.groups import checked_keys, checked_operation, of_containers, to_containers
 from dstream.core.suppliers import LibrarySupplier, shown_call
 from dstream.failures.attribution import each
@@ -42,7 +42,7 @@ _AT_ONCE = 16384
 """So many items wait before they are reduced, if no watermark comes."""
 
 
-class OperatorProcessor(BlockProcessor):
+class OperatorProcessor(SavingProcessor):
     """A processor around an operator, which sees the items between two watermarks as one epoch.
 
     Args:
@@ -69,7 +69,6 @@ class OperatorProcessor(BlockProcessor):
         self._states: dict[int, ShardState] = {}
         self._watermark = NO_WATERMARK
         self._epoch = 0
-        self._saving = Saving()
 
     def made_of(self, ordinal: int, items: list[Any]) -> Iterable[Any]:
         """Let the items wait for a watermark; if there are many, the operator reduces them."""
@@ -150,7 +149,7 @@ class OperatorProcessor(BlockProcessor):
             return False
         if self._hands_over and self._states and not self.emit(self._left_open()):
             return False
-        return self._saving.goes_on(self._outbox, self._entries)
+        return super().save_to_snapshot()
 
     def _left_open(self) -> Iterator[Any]:
         # Time has ended for the snapshot alone: later items are judged by the watermark as it was.
@@ -159,7 +158,8 @@ class OperatorProcessor(BlockProcessor):
         self._watermark, self._states = watermark, {}
         return given
 
-    def _entries(self) -> Iterator[tuple[Any, Any]]:
+    def entries(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the watermark, and the state of each shard."""
         yield _WATERMARK, self._watermark
         for shard, state in self._states.items():
             # An empty shard is made again by its first item.

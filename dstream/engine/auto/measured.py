@@ -15,6 +15,7 @@ from dstream.engine.physical.vertices import Items, SourceSplits, Splits, Vertex
 from dstream.expressions.reader import read
 from dstream.expressions.tree import Applied, Called, Constant, Expression
 from dstream.failures import is_our_name
+from dstream.operators.columns.capabilities import are_constants
 from dstream.plan.operations.elementwise import Chain, ServiceFunction
 from dstream.plan.operations.streams import Node
 from dstream.plan.steps import Emitted
@@ -134,11 +135,7 @@ def _is_bounded(expression: Any) -> bool:
 def _grows(each: Expression) -> bool:
     if isinstance(each, Applied):
         return each.operator in ("**", "<<") and not isinstance(each.operands[1], Constant)
-    return isinstance(each, Called) and each.function in _GROWING and not _are_constant(each.arguments)
-
-
-def _are_constant(arguments: Iterable[Expression]) -> bool:
-    return all(isinstance(each, Constant) for each in arguments)
+    return isinstance(each, Called) and each.function in _GROWING and not are_constants(each.arguments)
 
 
 _GROWING = frozenset({"math.comb", "math.factorial", "math.perm", "pow", "range"})

@@ -21,8 +21,7 @@ from typing import Any, NamedTuple, overload
 from dstream.base.records import record
 from dstream.engine.tasks import rows
 from dstream.engine.tasks.readers import read_items
-from dstream.engine.tasks.rows import Row
-from dstream.engine.tasks.stage import Piece, Sink
+from dstream.engine.tasks.stage import Piece, Reader, Sink
 from dstream.expressions.reader import Unreadable
 from dstream.operators.rows.operations import Operation
 from dstream.plan.operations.streams import Node, Read, Table
@@ -212,8 +211,6 @@ SORTED_RUNS = OutputPort("sorted runs", _UP_TO_ITEMS - {rows.SAMPLE}, has_beside
 SCHEMAS = OutputPort("schemas of columns", _UP_TO_ITEMS - {rows.ITEMS}, has_beside=True)
 SUMMARY = OutputPort("what gatherers tell of a partition", frozenset({rows.SUMMARY}))
 
-
-Reader = Callable[[Iterator[Row]], Iterator[Any]]
 
 ForEachPiece = Callable[[tuple[Piece, ...]], Callable[[int], Operation]]
 """Takes all pieces, and gives what each does by its number: where pieces do not all do the same."""

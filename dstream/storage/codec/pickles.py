@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 from dstream.base import pickling
 from dstream.base.pickling import read_only
 from dstream.base.registry import by_name, is_value, reduced_to_name, state_values
+from dstream.base.showing import class_name
 from dstream.schema import classes as fielded
 from dstream.schema.classes import ClassRefusedError, NotStorableError, find, reference
 from dstream.spi.store import PickleMode
@@ -87,12 +88,12 @@ class Pickles:
             TypeError: the value cannot be pickled, or would not be loaded again in this mode.
         """
         if self.mode == "never":
-            raise ClassRefusedError(f"a {_named(type(value))} has to be pickled, and {_advice(self.mode)}")
+            raise ClassRefusedError(f"a {class_name(type(value))} has to be pickled, and {_advice(self.mode)}")
         try:
             data = pickling.dumps_named(value) if self.mode == "trusted" else self._dump_plain(value)
         except (pickle.PicklingError, AttributeError, TypeError, RecursionError) as error:
             raise NotStorableError(
-                f"a {_named(type(value))} cannot be stored: {error}; store plain values that you take out of it"
+                f"a {class_name(type(value))} cannot be stored: {error}; store plain values that you take out of it"
             ) from error
         if self.mode == "restricted":
             # A value that could not be loaded again is refused now, while its owner still has it.
@@ -125,7 +126,7 @@ class Pickles:
             TypeError: there is none, or the mode does not allow to load it.
         """
         if type(reference) is not str:
-            raise ClassRefusedError(f"the name of a class is a {_named(type(reference))}")
+            raise ClassRefusedError(f"the name of a class is a {class_name(type(reference))}")
         known = _by_reference(self.allowed).get(reference)
         if known is not None:
             return known
@@ -333,10 +334,6 @@ def _advice(mode: PickleMode) -> str:
         "in connect(allowed=[...]), or, if only you can write the store, "
         'use connect(pickle="trusted") (`dstream docs security` says more)'
     )
-
-
-def _named(kind: type) -> str:
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def for_state(pickles: Pickles) -> Pickles:
