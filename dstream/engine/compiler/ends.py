@@ -16,7 +16,7 @@ from dstream.base.records import record
 from dstream.engine.compiler.evaluation import collector_read
 from dstream.engine.compiler.gatherers import gives_windows, reads_ahead
 from dstream.engine.compiler.inputs import chain_read, in_the_caller
-from dstream.engine.compiler.keyed import partials
+from dstream.engine.compiler.keyed import NO_HOT_KEY, partials
 from dstream.engine.compiler.processors import in_parts
 from dstream.engine.compiler.walk import ClusterFacts, Compiling, OfOne, called_as, compile_end, compile_node, line_to
 from dstream.engine.physical.graph import (
@@ -262,13 +262,10 @@ class Groups(OfOne):
         targets = self.facts.targets(several or 0)
         routed = Vertex(items, RouteGroups(collector, targets, step), step, decided=self.decided)
         why = "each task first combines what it has of each key; the parts of a key meet in one place"
-        met = Rows((Taken(routed),), targets, read_batches, is_ordered=False, why=why, notes=(_NO_HOT_KEY,))
+        met = Rows((Taken(routed),), targets, read_batches, is_ordered=False, why=why, notes=(NO_HOT_KEY,))
         combine = functools.partial(combine_groups, collector.keyed.downstream, step)
         groups = piped((met,), self.end, combine, "combines and finishes each key")
         return Done(last=Last(Vertex(groups, WriteItems(), step), Assembled(collector, self.is_ordered)))
-
-
-_NO_HOT_KEY = "a hot key is split: each task sends one container for it, not its items"
 
 
 @compile_end.register

@@ -65,7 +65,7 @@ from dstream.plan.operations.keyed import Aggregate, Distinct, PartitionBy, Stat
 from dstream.plan.operations.streams import Node, Spread
 from dstream.spi import identity
 
-__all__ = ["back_in_place", "partials"]
+__all__ = ["NO_HOT_KEY", "back_in_place", "partials"]
 
 
 @compile_node.register
@@ -252,7 +252,7 @@ class ByKey(Wide):
     def begin(self, inputs: Items, partitions: int) -> Move:
         step, targets = self.node.step, self.facts.targets(partitions)
         routed = Vertex(inputs, RoutePartials(targets, step), step)
-        why, note, does = (_MEET, _NO_HOT_KEY, _COMBINES) if self.node.combines else (_ALL_MEET, _HOT_KEY, _ACCUMULATES)
+        why, note, does = (_MEET, NO_HOT_KEY, _COMBINES) if self.node.combines else (_ALL_MEET, _HOT_KEY, _ACCUMULATES)
         met = Rows((Taken(routed),), targets, read_batches, is_ordered=False, why=why, notes=(note,))
         return Done(piped((met,), self.node, finishing(self.node), does, gives=_given_by_groups(self.node)))
 
@@ -273,7 +273,7 @@ def _given_by_groups(node: Aggregate) -> OutputFormat:
 
 
 _MEET = "what the tasks have of a key meets in one place"
-_NO_HOT_KEY = "a hot key is split: each task sends one container for it, not its items"
+NO_HOT_KEY = "a hot key is split: each task sends one container for it, not its items"
 _COMBINES = "combines and finishes each key"
 _ALL_MEET = "the operation has no combine, so all items of a key come to one place"
 _HOT_KEY = "all items of a hot key come to one task, which holds them in memory"

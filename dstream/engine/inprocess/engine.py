@@ -13,7 +13,7 @@ from dstream.engine.calls import Call, Cancellation, Operation, Progress, Submit
 from dstream.engine.compiler import ClusterFacts, ColumnMode
 from dstream.engine.dead_letters import RecoveryReport
 from dstream.engine.display import ProgressFacts
-from dstream.engine.inprocess.run import InProcessRun
+from dstream.engine.inprocess.run import NO_DATA_FRAMES, InProcessRun
 from dstream.engine.inprocess.tasks import SharedByTasks
 from dstream.engine.physical.graph import Each, Pulled
 from dstream.engine.runs.moves import RunHere
@@ -142,7 +142,7 @@ class InProcessEngine:
         Raises:
             UnsupportedError: always.
         """
-        raise UnsupportedError("only Spark has DataFrames: use to_arrow(), or connect() with the Spark engine")
+        raise UnsupportedError(NO_DATA_FRAMES)
 
     def cores(self) -> int:
         """Return how many tasks run at the same time."""

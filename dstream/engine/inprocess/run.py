@@ -30,7 +30,10 @@ from dstream.operators.rows.operations import some
 from dstream.plan.operations.ends import End, Loop, Several
 from dstream.plan.steps import Step
 
-__all__ = ["InProcessRun"]
+__all__ = ["NO_DATA_FRAMES", "InProcessRun"]
+
+
+NO_DATA_FRAMES = "only Spark has DataFrames: use to_arrow(), or connect() with the Spark engine"
 
 
 @dataclass
@@ -114,7 +117,7 @@ class InProcessRun(PlanRun[Iterator[Row]]):
         return [row.payload for row in rows if row.channel == channel]
 
     def data_frame(self, rows: Iterator[Row], step: Step) -> Any:
-        raise UnsupportedError("only Spark has DataFrames: use to_arrow(), or connect() with the Spark engine")
+        raise UnsupportedError(NO_DATA_FRAMES)
 
     def pulled(self, ending: Pulled) -> Iterator[Any]:
         """Give the items one after another, as the caller asks for them."""

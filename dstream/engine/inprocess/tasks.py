@@ -26,7 +26,7 @@ from dstream.operators.rows.guards import Action
 from dstream.operators.rows.operations import ItemCount, Task, in_chain
 from dstream.operators.rows.services import TaskServices
 from dstream.plan.operations.elementwise import ServiceFunction
-from dstream.plan.steps import Guard, Op, Step
+from dstream.plan.steps import NO_CALL, Guard, Op, Step
 
 __all__ = ["InProcessTask", "SharedByTasks", "counted", "give_container", "give_items"]
 
@@ -144,14 +144,11 @@ class InProcessTask(StageTask):
         if shared.is_counting and (shared.counts_blocks or type(items) is not ColumnItems):
             number = ItemCount()
             self.at_end(lambda: self._add(number.total()))
-            items = in_chain([Op("count", number, None, _NO_STEP)], items)
+            items = in_chain([Op("count", number, None, NO_CALL)], items)
         return _watched(items, shared.cancellation) if shared.cancellation.is_watched else items
 
     def _add(self, items: int) -> None:
         self._of_run.items += items
-
-
-_NO_STEP = Step("", None, 0, 0)
 
 
 def counted(items: Iterator[Any], task: Task) -> Iterator[Any]:

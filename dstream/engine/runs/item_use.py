@@ -26,7 +26,7 @@ from dstream.plan.operations.elementwise import Chain
 from dstream.plan.operations.keyed import Distinct
 from dstream.plan.operations.sort_limit import DropWhile, Limit, Skip, TakeWhile, Top
 from dstream.plan.operations.streams import Hint, Node
-from dstream.plan.steps import Op, Step
+from dstream.plan.steps import NO_CALL, Op, Step
 from dstream.spi import Collector, InColumns, Source, identity
 from dstream.spi.source import input_size
 
@@ -259,7 +259,7 @@ class _Seen:
             key = getattr(getattr(keyed.classifier, "__self__", None), "classifier", None)
             if len(functions) != len(others) + 1 or functions[0][1] is not key or not _is_ours(keyed.assemble):
                 raise _UnknownUse
-            self._keyed(key, _NO_STEP, items)
+            self._keyed(key, NO_CALL, items)
             downstream = keyed.downstream
         parts = (downstream.supplier, downstream.accumulator, downstream.combiner, downstream.finisher)
         if downstream.functions or not all(map(_is_ours, (*parts, downstream.accumulate_all))):
@@ -277,9 +277,6 @@ class _Seen:
         self.is_pure &= not any(isinstance(each, list | set | dict) for each in constants)
         if any(isinstance(each, Method) and each.name == "get" for each in expression.walk()):
             self.parts.asks_for_get = True
-
-
-_NO_STEP = Step("", None, 0, 0)
 
 
 def _is_ours(function: Any) -> bool:

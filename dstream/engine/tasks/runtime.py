@@ -22,7 +22,7 @@ from dstream.operators.rows.operations import ItemCount, Task, Watermarks, in_ch
 from dstream.operators.rows.services import TaskServices
 from dstream.operators.rows.spill import Run
 from dstream.plan.operations.elementwise import ServiceFunction
-from dstream.plan.steps import Guard, Op, Step
+from dstream.plan.steps import NO_CALL, Guard, Op, Step
 
 __all__ = ["FEW_BYTES", "CountItems", "SideRows", "StageTask"]
 
@@ -264,7 +264,4 @@ class CountItems:
     def __call__(self, items: Iterator[Any], task: Task) -> Iterator[Any]:
         number = ItemCount()
         task.at_end(lambda: self.accumulator.add({self.key: number.total()}))
-        return in_chain([Op("count", number, None, _NOBODYS)], items)
-
-
-_NOBODYS = Step("", None, 0, 0)
+        return in_chain([Op("count", number, None, NO_CALL)], items)
