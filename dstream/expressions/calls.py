@@ -94,39 +94,40 @@ def _made_of_members(syntax: ast.Call, body: Body) -> Expression | None:
 
 
 def _method(fn: ast.Attribute, syntax: ast.Call, body: Body) -> Expression:
-    keywords = tuple(each.arg for each in syntax.keywords if each.arg is not None)
-    has_known_keywords = len(keywords) == len(syntax.keywords) and (not keywords or fn.attr in _WITH_KEYWORDS)
-    own = _own_method(fn, syntax, keywords, body) if len(keywords) == len(syntax.keywords) else None
-    if own is not None:
-        return own
-    if not has_known_keywords or fn.attr not in CHANGING_NOTHING:
-        raise UnreadableName(f"calls .{fn.attr}(){' with a keyword' if syntax.keywords else ''}", line=syntax.lineno)
+    name, keywords = fn.attr, tuple(each.arg for each in syntax.keywords if each.arg is not None)
+    is_builtin = name in CHANGING_NOTHING and (not keywords or name in _WITH_KEYWORDS)
+    refused = UnreadableName(f"calls .{name}(){' with a keyword' if syntax.keywords else ''}", line=syntax.lineno)
+    if len(keywords) < len(syntax.keywords):
+        raise refused
+    # The object and the arguments are read once, whoever has the method: each may be a chain of calls of any length.
     of = read_syntax(fn.value, body)
-    if fn.attr == "join" and isinstance(of, Constant) and len(syntax.args) == 1 and not keywords:
-        return Method(of, fn.attr, (used_up(syntax.args[0], body),))
-    if fn.attr == "translate" and len(syntax.args) == 1 and not keywords:
-        return Method(of, fn.attr, (container_named(syntax.args[0], body) or read_syntax(syntax.args[0], body),))
-    if fn.attr == "sub" and isinstance(of, Constant) and len(syntax.args) == 2 and not keywords:
-        return Method(of, fn.attr, (_replacement(syntax.args[0], body), read_syntax(syntax.args[1], body)))
-    return Method(of, fn.attr, all_read([*syntax.args, *(each.value for each in syntax.keywords)], body), keywords)
-
-
-def _own_method(fn: ast.Attribute, syntax: ast.Call, keywords: tuple[str, ...], body: Body) -> Expression | None:
-    """Return the result of a method of one of the plan's classes, or an enumeration; None if none of them has it."""
-    is_builtin = fn.attr in CHANGING_NOTHING and (not keywords or fn.attr in _WITH_KEYWORDS)
-    if is_builtin and not body.names.namespaces.has_member(fn.attr):
-        return None
-    of = read_syntax(fn.value, body)
-    if isinstance(of, Constant):
-        return None
-    given = all_read([*syntax.args, *(each.value for each in syntax.keywords)], body)
+    has_own = not isinstance(of, Constant) and (not is_builtin or body.names.namespaces.has_member(name))
+    if not has_own and not is_builtin:
+        raise refused
+    given = None if has_own else _given_to_builtin(of, name, syntax, body)
+    given = given or all_read([*syntax.args, *(each.value for each in syntax.keywords)], body)
     # An item as a whole is an object of its class, or a string.
-    is_known = is_builtin and (not isinstance(of, Argument) or fn.attr in vars(str))
+    is_known = is_builtin and (not isinstance(of, Argument) or name in vars(str))
 
     def otherwise(local: Expression) -> Expression:
-        return Method(local, fn.attr, given, keywords) if is_known else Called("dstream.failed", ())
+        return Method(local, name, given, keywords) if is_known else Called("dstream.failed", ())
 
-    return body.callee.member(of, fn.attr, given, keywords, otherwise)
+    own = body.callee.member(of, name, given, keywords, otherwise) if has_own else None
+    if own is None and not is_builtin:
+        raise refused
+    return own or Method(of, name, given, keywords)
+
+
+def _given_to_builtin(of: Expression, name: str, syntax: ast.Call, body: Body) -> tuple[Expression, ...] | None:
+    """Return the arguments of a builtin type's method that takes more than values; None of any other."""
+    match name, syntax.args:
+        case "join", [iterable] if isinstance(of, Constant) and not syntax.keywords:
+            return (used_up(iterable, body),)
+        case "translate", [table] if not syntax.keywords:
+            return (container_named(table, body) or read_syntax(table, body),)
+        case "sub", [by, string] if isinstance(of, Constant) and not syntax.keywords:
+            return _replacement(by, body), read_syntax(string, body)
+    return None
 
 
 _WITH_KEYWORDS = frozenset(
@@ -227,6 +228,10 @@ def _matches(syntax: ast.Call, body: Body) -> Expression | None:
     """Return the matches of a constant pattern, one after another."""
     match syntax:
         case ast.Call(ast.Attribute(of, "finditer"), arguments, []):
+            # A constant pattern has a name: what anything else is given would be read here in vain.
+            is_item = is_of_the_item(of, body)
+            if is_item and not (isinstance(of, ast.Name) and isinstance(read_syntax(of, body), Constant)):
+                return None
             # Both take the same arguments, and the lists of the other one are read anywhere.
             listed = ast.Call(ast.copy_location(ast.Attribute(of, "findall", ast.Load()), syntax), arguments, [])
             found = read_syntax(ast.copy_location(listed, syntax), body)

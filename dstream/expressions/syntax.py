@@ -402,10 +402,9 @@ PLAIN_TYPES = (
 
 def _looked_into(syntax: ast.expr, body: Body) -> Expression:
     """Return the container of the last `in`: Python makes a constant of a list or a set of constants there."""
-    if isinstance(syntax, ast.List | ast.Set):
-        members = all_read(syntax.elts, body) if not any(isinstance(each, ast.Starred) for each in syntax.elts) else ()
-        are_literals = all(map(_is_literal, syntax.elts))
-        if members and are_literals and all(isinstance(each, Constant) for each in members):
+    if isinstance(syntax, ast.List | ast.Set) and syntax.elts and all(map(_is_literal, syntax.elts)):
+        members = all_read(syntax.elts, body)
+        if all(isinstance(each, Constant) for each in members):
             values = tuple(each.value for each in members if isinstance(each, Constant))
             return Constant(values if isinstance(syntax, ast.List) else frozenset(values))
     return container_named(syntax, body) or read_syntax(syntax, body)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import json
 import operator
+import runpy
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from dstream.expressions import Argument, Built, Called, Constant
+from dstream.expressions import Argument, Built, Called, Constant, Expression
+from dstream.expressions import calls as calls_read
+from dstream.expressions import syntax as syntax_read
 from dstream.expressions.reader import Unreadable, read
+from dstream.expressions.resolution import Namespaces
 
 
 class _Counting(type):
@@ -173,3 +180,55 @@ def test_keywords_of_times_are_read_in_the_order_of_their_parameters_alone() -> 
     assert hours.arguments == (*[Constant(0)] * 5, Argument(0))
     assert isinstance(read(lambda x: date(day=x[0], month=x[1], year=2026)), Unreadable)
     assert isinstance(read(lambda x: round(number=x)), Unreadable)
+
+
+class _Row(NamedTuple):
+    """Its `_replace` and `strip` are members of the plan's class that cannot be read."""
+
+    name: str
+
+    def strip(self, *chars: str) -> str:
+        while self.name.endswith(chars):
+            pass
+        return self.name
+
+    def finditer(self, text: str) -> str:
+        return self.strip(text)
+
+
+_CHAINS = [
+    ("{}.strip()", "x.name"),
+    ("{}._replace(name='a')", "x"),
+    ("x.name.strip({})", "x.name"),
+    ("list(x.finditer({}))", "x.name"),
+    ("x in [{}, 1]", "x"),
+]
+
+
+@pytest.mark.parametrize(("link", "first"), _CHAINS)
+def test_what_cannot_be_read_in_one_way_is_not_read_twice_in_each_link(
+    link: str, first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The readings of a chain grow with its length, where two of each link would double them with each."""
+    readings: list[object] = []
+    original = syntax_read.read_syntax
+
+    def counted(syntax: ast.AST, body: syntax_read.Body) -> Expression:
+        readings.append(syntax)
+        return original(syntax, body)
+
+    for module in (calls_read, syntax_read):
+        monkeypatch.setattr(module, "read_syntax", counted)
+
+    def count(links: int) -> int:
+        written = functools.reduce(lambda inner, _: link.format(inner), range(links), first)
+        file = tmp_path / f"chain_{links}.py"
+        file.write_text(f"fn = lambda x: {written}\n")
+        namespaces = Namespaces()
+        namespaces.classes[_Row] = None
+        readings.clear()
+        read(runpy.run_path(str(file))["fn"], namespaces=namespaces)
+        return len(readings)
+
+    assert count(5) >= 5
+    assert count(10) <= 3 * count(5)
