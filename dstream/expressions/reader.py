@@ -48,6 +48,7 @@ from dstream.expressions.tree import (
     replaced,
 )
 from dstream.failures.attribution import is_installed
+from dstream.values.fields import field_names
 
 __all__ = ["Unreadable", "may_travel", "name_of_callable", "read"]
 
@@ -135,13 +136,14 @@ def _remembered(fn: FunctionType, arguments: int, namespaces: Namespaces) -> Exp
     code = fn.__code__
     classes = tuple(namespaces.classes)
     key = code, code.co_filename, stamp_of_source(code), arguments, is_by_reference(fn), classes
-    known = _known.get(key)
+    known = _known.pop(key, None)
     if known is not None and _stand_for_the_same(fn, known, namespaces):
+        _known[key] = known  # At the end: what was used longest ago is dropped first.
         return known.result
     looked_up: list[NameLookup] = []
     result = _read(fn, arguments, namespaces, looked_up)
-    if all(_may_be_held(value) for _, _, value in looked_up):
-        functions = (value for _, _, value in looked_up if type(value) is FunctionType)
+    if all(_may_be_held(each.value) for each in looked_up):
+        functions = (each.value for each in looked_up if type(each.value) is FunctionType)
         called = tuple((each, each.__code__, each.__defaults__) for each in functions)
         _known[key] = _Known(tuple(looked_up), called, result)
         if len(_known) > _MOST:
@@ -165,11 +167,20 @@ def _stand_for_the_same(fn: FunctionType, known: _Known, namespaces: Namespaces)
     if any(each.__code__ is not code or each.__defaults__ is not defaults for each, code, defaults in known.called):
         return False
     try:
-        return all(
-            value_of_name(fn if of is None else of, name, namespaces) is value for of, name, value in known.looked_up
-        )
+        return all(_value_now(fn, each, namespaces) is each.value for each in known.looked_up)
     except UnreadableName:
         return False
+
+
+def _value_now(fn: FunctionType, lookup: NameLookup, namespaces: Namespaces) -> object:
+    """Return the value of a name that was looked up for an earlier reading.
+
+    Raises:
+        UnreadableName: it may stand for something else when the function runs.
+    """
+    if isinstance(lookup.of, type):
+        return member_function(lookup.of, lookup.name, is_property=lookup.is_property)
+    return value_of_name(fn if lookup.of is None else lookup.of, lookup.name, namespaces)
 
 
 def _read(
@@ -305,11 +316,15 @@ class _Reading:
         only, is_property = _enumeration_of(of), arguments is None
         kinds = self.namespaces.classes if only is None else (only,)
         known = {kind: member_function(kind, name, is_property=is_property) for kind in kinds}
+        # A class may get another method, with which the function is read anew; a field of it stays one.
+        self.looked_up += [
+            NameLookup(kind, name, fn, is_property)
+            for kind, fn in known.items()
+            if fn is not None or name not in field_names(kind)
+        ]
         functions = {kind: fn for kind, fn in known.items() if fn is not None}
         if not functions:
             return None
-        # A class may get another method: this dictionary keeps the reading from being remembered.
-        self.looked_up.append((None, name, functions))
         local, number = self.named(of)
         results = {kind: self._result(fn, (local, *(arguments or ())), keywords) for kind, fn in functions.items()}
         if not any(results.values()):

@@ -22,12 +22,10 @@ from types import (
     ModuleType,
     WrapperDescriptorType,
 )
-from typing import Any
+from typing import Any, NamedTuple
 
 from dstream.expressions.source import ALL_GLOBALS, assigned_once, globals_stored, told
-from dstream.expressions.tree import (
-    Constant,
-)
+from dstream.expressions.tree import Constant
 
 __all__ = [
     "NameLookup",
@@ -109,8 +107,19 @@ class UnreadableName(Exception):
         self.reason, self.advice, self.line = reason, advice, line
 
 
-NameLookup = tuple[FunctionType | ModuleType | None, str, object]
-"""A name that was looked up in a function or module, and its value there; None: the function that is read."""
+class NameLookup(NamedTuple):
+    """A name that was looked up, and its value there.
+
+    Attributes:
+        of: the function, the module or the class in which it was looked up; None: the function that is read.
+        value: of a class the function of its method or property of that name, None if it has none.
+        is_property: whether a property of a class was looked up, and no method.
+    """
+
+    of: Any  # basedpyright takes a function in a field for a method.
+    name: str
+    value: object
+    is_property: bool = False
 
 
 class Namespaces:
@@ -161,7 +170,7 @@ class Names:
         looked_up: takes what was looked up.
     """
 
-    fn: Any  # basedpyright takes a function in a field for a method.
+    fn: Any  # As that of `NameLookup`.
     rebound: frozenset[str]
     caller: Any
     namespaces: Namespaces
@@ -180,7 +189,7 @@ class Names:
         value = value_of_name(self.fn, name, self.namespaces)
         if value is _MISSING:
             raise UnreadableName(f"looks at {name}, which has no value")
-        self.looked_up.append((self.caller, name, value))
+        self.looked_up.append(NameLookup(self.caller, name, value))
         return value
 
 
@@ -201,7 +210,7 @@ def member_of_module(module: ModuleType, name: str, names: Names) -> Any:
     is_module = isinstance(value, ModuleType) and value is sys.modules.get(f"{module.__name__}.{name}")
     if not is_defined and not is_module and not _is_constant_of_file(vars(module), module.__file__, name, value):
         raise UnreadableName(f"looks at {name} of the module {module.__name__}, which every worker imports anew")
-    names.looked_up.append((module, name, value))
+    names.looked_up.append(NameLookup(module, name, value))
     return value
 
 

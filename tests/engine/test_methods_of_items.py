@@ -620,3 +620,22 @@ def test_a_property_that_names_itself_is_read_once() -> None:
     began = time.process_time()
     assert isinstance(read(lambda s: s.total, 1, namespaces), Expression)
     assert time.process_time() - began < 0.2
+
+
+def test_a_reading_with_methods_is_remembered_until_one_of_them_is_exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The classes are asked for their methods, not read again."""
+    namespaces = Namespaces()
+    namespaces.classes[Sale] = None
+    fn: Callable[[Any], Any] = lambda s: (s.gross(), s.is_many)  # noqa: E731
+    first = read(fn, 1, namespaces)
+    assert read(fn, 1, namespaces) is first
+
+    def gross(self: Any) -> float:
+        return -self.price
+
+    gross.__module__, gross.__qualname__ = Base.__module__, "Base.gross"
+    for name, other in (("gross", gross), ("gross", property(gross)), ("is_many", property(gross))):
+        monkeypatch.setattr(Base, name, other)
+        assert read(fn, 1, namespaces) != first
+        monkeypatch.undo()
+    assert read(fn, 1, namespaces) == first
