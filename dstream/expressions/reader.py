@@ -248,17 +248,18 @@ class _Reading:
         if is_by_reference(fn) and not is_as_imported(fn):
             raise UnreadableName("has the name of another function, which every worker imports anew")
         names = Names(fn, found.rebound, fn if self.inside else None, self.namespaces, self.looked_up)
-        stands_for = [(value, *self.named(value)) for value in given.values()]
-        variables = dict(zip(given, (value for _, value, _ in stands_for), strict=True))
-        body = Body(names, variables, frozenset((*code.co_varnames, *code.co_cellvars)), self)
-        self.inside.append(fn)
         syntax = found.syntax
         statements = [ast.Return(syntax.body)] if isinstance(syntax, ast.Lambda) else syntax.body
-        result = self._read(statements, body, has_few_ways=has_few_ways)
+
+        def result_of(variables: Sequence[Expression]) -> Expression:
+            own = frozenset((*code.co_varnames, *code.co_cellvars))
+            body = Body(names, dict(zip(given, variables, strict=True)), own, self)
+            return self._read(statements, body, has_few_ways=has_few_ways)
+
+        self.inside.append(fn)
+        result = self._with_variables(tuple(given.values()), result_of)
         # Without `finally`, since an exception ends the whole reading.
         self.inside.pop()
-        for value, _, number in reversed(stands_for):
-            result = self.within(value, number, result)
         size, depth = result.extent()
         self.size += size
         if self.size > _MOST_VALUES or depth > _DEEPEST_VALUE:
@@ -353,17 +354,28 @@ class _Reading:
         """Return the result of a function that is defined inside of the one that is read."""
         if len(arguments) != len(function.parameters):
             raise UnreadableName(f"calls {function.name} with another number of arguments than it takes")
-        stands_for = [(value, *self.named(value)) for value in arguments]
         if function.captured & body.shadowed:
             raise UnreadableName(f"calls {function.name} where a variable has a name that it captures")
         # What it captures has the value that the variable has where it is called. It changes no container of these:
         # what it adds would not be known outside.
         inner = replace(body.inside({*function.own, function.name}), fresh=frozenset())
-        for name, (_, value, _) in zip(function.parameters, stands_for, strict=True):
-            inner = inner.with_variable(name, value)
-        self.count()
-        result = self._returned(self._read(function.statements, inner, has_few_ways=True))
-        for value, _, number in reversed(stands_for):
+
+        def result_of(variables: Sequence[Expression]) -> Expression:
+            inside = inner
+            for name, value in zip(function.parameters, variables, strict=True):
+                inside = inside.with_variable(name, value)
+            self.count()
+            return self._returned(self._read(function.statements, inside, has_few_ways=True))
+
+        return self._with_variables(arguments, result_of)
+
+    def _with_variables(
+        self, values: Sequence[Expression], read: Callable[[Sequence[Expression]], Expression]
+    ) -> Expression:
+        """Return what is read with variables in the place of values, which are evaluated before, in order."""
+        named = [self.named(value) for value in values]
+        result = read([variable for variable, _ in named])
+        for value, (_, number) in reversed(list(zip(values, named, strict=True))):
             result = self.within(value, number, result)
         return result
 
