@@ -59,7 +59,7 @@ def check_is_script(argument: str) -> None:
     """Refuse an option in the place of a script, which no command knows.
 
     Raises:
-        NoSuchOption: it looks like one.
+        click.NoSuchOption: it looks like one.
     """
     if argument.startswith("-"):
         raise click.NoSuchOption(argument)

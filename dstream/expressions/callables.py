@@ -98,7 +98,7 @@ def known_call(fn: Any, written: str, arguments: Sequence[Expression], keywords:
     """Return the result of a function of the standard library, or a class, for arguments; None if it is neither.
 
     Raises:
-        CannotRead: the class does more than to keep its arguments.
+        UnreadableName: the class does more than to keep its arguments.
     """
     if fn is Entry and len(arguments) == 2 and not keywords:
         return Called("dstream.Entry", (Together(tuple(arguments)),))

@@ -311,7 +311,7 @@ def read_rounds(
         body: the names around it.
 
     Raises:
-        CannotRead: a part of it cannot be read.
+        UnreadableName: a part of it cannot be read.
     """
     first = used_up(generators[0].iter, body)
     if {each.target.id for each in _walruses([*members, *generators])} & {*body.variables, *body.functions}:

@@ -425,7 +425,7 @@ def _has_few_ways(syntax: ast.AST) -> bool:
     """Return whether code is short, so that each path through its branches may be written down.
 
     Raises:
-        CannotRead: it is long.
+        UnreadableName: it is long.
     """
     parts = list(ast.walk(syntax))
     if len(parts) > _LONGEST:

@@ -180,7 +180,7 @@ class Names:
         """Return the value of a name.
 
         Raises:
-            CannotRead: it may stand for something else when the function runs.
+            UnreadableName: it may stand for something else when the function runs.
         """
         if name in self.rebound:
             raise UnreadableName(f"looks at {name}, which a global or nonlocal statement changes")
@@ -197,7 +197,7 @@ def member_of_module(module: ModuleType, name: str, names: Names) -> Any:
     """Return a function, a class, a constant or a module inside of a module that every worker imports.
 
     Raises:
-        CannotRead: a worker may find something else under the name.
+        UnreadableName: a worker may find something else under the name.
     """
     value = vars(module).get(name, _MISSING)
     stored = names.namespaces.stored(vars(module))
@@ -218,7 +218,7 @@ def value_of_name(fn: FunctionType | ModuleType, name: str, namespaces: Namespac
     """Return the value of a name in a function, or a unique value if it has none.
 
     Raises:
-        CannotRead: it may stand for something else when the function runs.
+        UnreadableName: it may stand for something else when the function runs.
     """
     if isinstance(fn, ModuleType):
         return vars(fn).get(name, _MISSING)

@@ -53,7 +53,7 @@ def read_routine(statements: Sequence[ast.stmt], body: Body) -> Routine:
     """Return what statements do that change variables, and containers which they have made themselves.
 
     Raises:
-        CannotRead: they may change something else, or a variable may have no value where it is used.
+        UnreadableName: they may change something else, or a variable may have no value where it is used.
     """
     check_names(statements, body)
     bound = names_bound(statements)

@@ -48,7 +48,7 @@ def read_block(statements: Sequence[ast.stmt], body: Body) -> Expression:
     """Return the result of statements.
 
     Raises:
-        CannotRead: they do more than that.
+        UnreadableName: they do more than that.
     """
     body.callee.count()
     if not statements:
@@ -331,7 +331,7 @@ def check_known(tried: Expression, line: int) -> None:
     """Check that it is known which exceptions an expression raises inside of a `try`.
 
     Raises:
-        CannotRead: it may raise one that a handler takes, or takes not.
+        UnreadableName: it may raise one that a handler takes, or takes not.
     """
     if any(each == Called("dstream.failed", ()) for each in tried.walk()):
         raise UnreadableName("raises an exception of its own inside of a try", line=line)
@@ -352,7 +352,7 @@ def defined(statement: ast.FunctionDef, body: Body) -> Body:
     """Return the names behind the definition of a function.
 
     Raises:
-        CannotRead: it has a decorator, defaults, or is a generator; or it gives a variable of another one its value.
+        UnreadableName: it has a decorator or defaults, is a generator, or gives a variable of another one its value.
     """
     given = statement.args
     inside = [each for one in statement.body for each in ast.walk(one)]
@@ -429,7 +429,7 @@ def check_names(statements: Sequence[ast.stmt], body: Body) -> None:
     """Check that the names of functions and exceptions have no other values, which a loop would take away, or keep.
 
     Raises:
-        CannotRead: they have.
+        UnreadableName: they have.
     """
     inside = [each for one in statements for each in ast.walk(one)]
     hidden = names_bound(each.target for each in inside if isinstance(each, ast.comprehension))
@@ -447,7 +447,7 @@ def kinds_of_exceptions(syntax: ast.expr, body: Body) -> tuple[type[Exception], 
     """Return the exceptions that an expression names: one, or a tuple of them.
 
     Raises:
-        CannotRead: they are not of the standard library, so that they may have code of their own.
+        UnreadableName: they are not of the standard library, so that they may have code of their own.
     """
     named = syntax.elts if isinstance(syntax, ast.Tuple) else [syntax]
     kinds = tuple(object_named(each, body) for each in named)

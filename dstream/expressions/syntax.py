@@ -104,7 +104,7 @@ class Callee(Protocol):
         """Count a statement that is read, of some ways to read it.
 
         Raises:
-            CannotRead: they are too many, with each way through branches and loops written out.
+            UnreadableName: they are too many, with each way through branches and loops written out.
         """
         ...
 
@@ -158,7 +158,7 @@ def read_syntax(syntax: ast.AST, body: Body) -> Expression:
     """Return an expression of Python's as one of ours.
 
     Raises:
-        CannotRead: there is none.
+        UnreadableName: there is none.
     """
     line = getattr(syntax, "lineno", None)
     raise UnreadableName(*_OTHERS.get(type(syntax), (f"has a {type(syntax).__name__} expression", "")), line=line)

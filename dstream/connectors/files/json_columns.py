@@ -436,7 +436,7 @@ def _parts(text: bytes, size: int) -> Any:
     """Return the parts of each line as columns of texts.
 
     Raises:
-        ArrowException: a line has another number of quotes.
+        pyarrow.ArrowException: a line has another number of quotes.
     """
     import pyarrow as pa
     from pyarrow import csv

@@ -1,7 +1,7 @@
 """`LakeMap`: the entries of a map or a cache in a Delta table, and its journal of changes.
 
-Commits append: each writes the new rows of a bucket into a small file, and newer rows win. `buckets` holds
-what was read, `compaction` keeps the files few, `map_job` writes the results of jobs.
+Commits append: each writes the new rows of a bucket into a small file, and newer rows win. `caches` keeps rows that
+were read, `merge` keeps the files few, `staging` writes the results of jobs.
 """
 
 from __future__ import annotations
