@@ -49,7 +49,7 @@ class explained:
 
     def _told(self, error: Exception) -> Exception:
         try:
-            from dstream.plan.failure_messages import tell  # here: while all goes well nothing is told
+            from dstream.plan.failure_messages import tell  # imported late: needed for failures alone
 
             return tell(error, self._root, self._call, self._place or call_site())
         except Exception as problem:

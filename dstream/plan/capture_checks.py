@@ -55,7 +55,7 @@ def check_captures(root: Node, *, travel: bool = True) -> None:
 
 
 def may_share(root: Node, kind: type[Node] = Node) -> bool:
-    """Say whether the functions of a plan may run as they are in the caller's process, and nobody can tell.
+    """Return whether the functions of a plan may run uncopied in the caller's process without a visible difference.
 
     A function that holds what may change is copied, so that it changes a copy there as it does on a worker.
 
@@ -74,7 +74,7 @@ def may_share(root: Node, kind: type[Node] = Node) -> bool:
 
 
 def holds_state(value: Any) -> bool:
-    """Say whether a call of `value` may change an object that it has taken along, or see such a change of another one.
+    """Return whether a call of `value` may change an object that it has captured, or see a change of a shared one.
 
     True in doubt. Functions and classes that a worker imports count for nothing: they are not copied on their way.
     """
@@ -120,7 +120,7 @@ def _parts_of_stateless(value: Any) -> Iterable[Any] | None:
 
 
 def _has_attributes(value: Any) -> bool:
-    """Say whether an object of a subclass has attributes beside its value."""
+    """Return whether an object of a subclass has attributes beside its value."""
     return bool(getattr(value, "__dict__", None))
 
 
@@ -131,7 +131,7 @@ _ASSIGNING = frozenset(dis.opmap[name] for name in _ASSIGNMENTS)
 
 
 def _assigns_to(outer: tuple[str, ...], code: types.CodeType) -> bool:
-    """Say whether a function, or one inside it, assigns to globals or to the variables `outer`."""
+    """Return whether a function, or one inside it, assigns to globals or to the variables `outer`."""
     # First a search at the speed of C: few functions have such instructions.
     if not _ASSIGNING.isdisjoint(code.co_code[::2]):
         for step in dis.get_instructions(code):
@@ -141,7 +141,7 @@ def _assigns_to(outer: tuple[str, ...], code: types.CodeType) -> bool:
 
 
 def shares_with_classes(root: Node) -> bool:
-    """Say whether functions of a plan use variables that methods of a class use which is not copied.
+    """Return whether functions of a plan use variables that methods of a class use which is not copied.
 
     A copy of such a function would use a copy of the variable, and so another one than the methods.
 
@@ -164,8 +164,8 @@ class _Reached:
 
     Attributes:
         variables: their values by what identifies a variable: its cell, or its globals and name.
-        assigned: those to which one of the functions assigns.
-        classes: the classes that only this process knows; their methods are not among the functions.
+        assigned: the variables to which one of the functions assigns.
+        classes: the classes that exist in this process only; their methods are not among the functions.
     """
 
     def __init__(self) -> None:

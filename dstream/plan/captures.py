@@ -143,7 +143,7 @@ _GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 
 
 def attributes_of(value: Any) -> dict[str, Any] | None:
-    """Return the attributes of an object that pickles as its attributes; None if only pickling it can tell."""
+    """Return the attributes of an object that pickles as its attributes; None if only pickling it shows them."""
     kind = type(value)
     if kind not in _special:
         _special[kind] = _has_a_way_of_its_own(kind)
@@ -167,7 +167,7 @@ _REDUCING = ("__getstate__", "__reduce__", "__reduce_ex__")
 
 
 def _has_a_way_of_its_own(kind: type) -> bool:
-    """Say whether instances of a class decide themselves how they are pickled."""
+    """Return whether instances of a class decide themselves how they are pickled."""
     return (
         any(_is_own(getattr(kind, name), getattr(object, name)) for name in _REDUCING)
         or hasattr(kind, "__getnewargs__")
@@ -245,7 +245,7 @@ def look(function: Any, seen: dict[int, Any], large: int) -> Iterator[Obstacle |
 
     Args:
         function: what will be pickled.
-        seen: what was looked at already, by identity; shared between calls, so that nothing is told twice.
+        seen: what was looked at already, by identity; shared between calls, so that nothing is reported twice.
         large: from how many bytes on.
     """
     walk = _Walk(seen, large)
@@ -339,7 +339,7 @@ class _Walk:
         )
 
     def _captured(self, value: Any, holder: Any, path: tuple[str, ...]) -> int:
-        """Look at a variable; tell if it is large."""
+        """Examine a variable, add it to what was found if it is large, and return its size."""
         size = self.enter(value, holder, path)
         if size >= self._large:
             self.found.append(Large(holder, path, size))
@@ -405,7 +405,7 @@ class _Walk:
             if callable(value):
                 self.enter(value, value, ())
             elif type(value) in CONTAINERS and id(value) not in self._searched:
-                # Not `_seen`, since `enter` comes to the container later. One may contain itself, or a thousand others.
+                # Not `_seen`, since `enter` visits the container later. One may contain itself, or a thousand others.
                 self._searched[id(value)] = value
                 pending += [*(value.values() if isinstance(value, dict) else value)][::-1]
 

@@ -42,7 +42,7 @@ __all__ = ["happened_otherwise", "tell", "to_do"]
 def tell(error: Exception, root: Node, call: str, place: SourceLocation | None) -> Exception:
     """Return `error` with its three notes, whose `failure` can replay the step; earlier notes stay.
 
-    It is a copy of `error` if that object tells of another raise.
+    It is a copy of `error` if that object describes another raise.
 
     Args:
         error: an exception that leaves a terminal operation.
@@ -54,7 +54,7 @@ def tell(error: Exception, root: Node, call: str, place: SourceLocation | None) 
     if known.account is not None:
         if is_told(error):
             return error
-        known = Failure(None)  # It tells of another raise of the same object.
+        known = Failure(None)  # The account describes another raise of the same object.
     node = _failed(root, known.step)
     # What a stream inside of a function raised on a worker has no frames here: the function around it is not to blame.
     of_inner = None if known.inner is None else known.inner.origin
@@ -71,7 +71,7 @@ def tell(error: Exception, root: Node, call: str, place: SourceLocation | None) 
 
 
 def _is_inside() -> bool:
-    """Say whether a function of another stream runs this one: then the engine of that one is further up."""
+    """Return whether a function of another stream runs this one: then the engine of that one is further up."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not (is_ours(frame) and frame.f_globals["__name__"].startswith(_RUN_FUNCTIONS)):
         frame = frame.f_back
@@ -432,7 +432,7 @@ def _of_a_function(known: Failure, node: Node | None, message: str) -> str:
 
 
 def _takes(function: object, count: int) -> bool:
-    """Say whether a function of the user's has as many arguments as a tuple has parts."""
+    """Return whether a function of the user's has as many arguments as a tuple has parts."""
     code = getattr(function, "__code__", None)
     return code is not None and code.co_argcount == count > 1
 

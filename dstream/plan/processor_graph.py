@@ -1,6 +1,6 @@
 """`VertexGraph`: vertices and edges of a graph of processors, their parallelism and last vertices.
 
-An edge knows its vertices by their names. One whose source is not among the vertices is an *inlet*, one whose
+An edge refers to its vertices by their names. One whose source is not among the vertices is an *inlet*, one whose
 destination is not among them an *outlet*: so a part of a graph is a graph.
 
 The last vertices of a graph may be a grouping by key whose results go into a map: an engine may compute these where
@@ -84,7 +84,7 @@ class GraphEdge:
             None: in any order.
         is_distributed: the user said so; it changes nothing.
         queue_size: how many items wait in the executor between two processors before the first of them has to.
-        carries_blocks: it connects two parts of one graph: what comes by it are blocks, with the number of the
+        carries_blocks: it connects two parts of one graph: it transports blocks, with the number of the
             processor that sends them.
     """
 
@@ -159,7 +159,7 @@ class VertexGraph:
 
 
 def with_parallelism(graph: VertexGraph, suggested: int) -> VertexGraph:
-    """Return the same graph, in which every vertex says how many processors it has.
+    """Return the same graph, in which every vertex has its number of processors.
 
     Args:
         graph: where a vertex may leave it to its supplier, or to the engine.
@@ -187,7 +187,7 @@ def _of(vertex: GraphVertex, suggested: int) -> int:
 
 
 def parallelism_of(graph: VertexGraph) -> dict[str, int]:
-    """Return how many processors each vertex has, by its name; all say it themselves."""
+    """Return the number of processors of each vertex, by its name, of a graph in which each vertex has one."""
     return {each.name: each.parallelism for each in graph.vertices}
 
 
@@ -196,7 +196,7 @@ class LastVertices(NamedTuple):
 
     Attributes:
         before: the graph without them; it may be empty.
-        first: accumulates what comes by the only edge out of that; it may be the last one.
+        first: accumulates the items of the only edge out of that; it may be the last one.
         last: combines and finishes.
     """
 
@@ -206,10 +206,10 @@ class LastVertices(NamedTuple):
 
 
 def last_vertices(graph: VertexGraph) -> LastVertices | None:
-    """Return the vertices that nobody reads but the one outlet, and that give one entry for each key; None: others do.
+    """Return the vertices that only the one outlet reads, and that emit one entry for each key; None if there are none.
 
     Args:
-        graph: whose vertices say how many processors they have.
+        graph: a graph whose vertices have their numbers of processors.
     """
     last = _last(graph)
     if last is None:
@@ -222,7 +222,7 @@ def last_vertices(graph: VertexGraph) -> LastVertices | None:
 
 
 def _last(graph: VertexGraph) -> GraphVertex | None:
-    """Return the vertex that nobody but the write reads, if one edge brings all items of a key to one processor."""
+    """Return the vertex that only the write reads, if one edge brings all items of a key to one processor."""
     if len(graph.outlets) != 1:
         return None
     (vertex,) = (each for each in graph.vertices if each.name == graph.outlets[0].source)
@@ -239,7 +239,7 @@ def _gathers(edge: GraphEdge, vertex: GraphVertex) -> bool:
 
 
 def _first(graph: VertexGraph, last: GraphVertex) -> GraphVertex | None:
-    """Return the vertex that accumulates for the last one alone; whoever has an item may do that."""
+    """Return the vertex that accumulates for the last one alone; any of its processors may take any item."""
     (edge,) = graph.into(last.name)
     for vertex in graph.vertices if groups_of(last).of_containers else ():
         if vertex.name == edge.source and len(graph.out_of(vertex.name)) == 1:

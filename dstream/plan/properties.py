@@ -55,29 +55,29 @@ def check(root: Node, *, needs_end: bool) -> None:
 
 
 def is_ordered(root: Node) -> bool:
-    """Say whether the items of `root` have an encounter order that must be kept."""
+    """Return whether the items of `root` have an encounter order that must be kept."""
     return fold(root, lambda operation, inputs: operation.has_order(inputs))
 
 
 def is_bounded(root: Node) -> bool:
-    """Say whether the items of `root` end; `take_while` is trusted to end."""
+    """Return whether the items of `root` end; `take_while` is trusted to end."""
     return fold(root, lambda operation, inputs: operation.has_end(inputs))
 
 
 def is_of_epoch(root: Node) -> bool:
-    """Say whether a plan is an epoch of a job over unbounded data, or has operations that only epochs have."""
+    """Return whether a plan is an epoch of a job over unbounded data, or has operations that only epochs have."""
     if isinstance(root, Several) and root.is_epoch:
         return True
     return any(found.is_of_epoch for found in topological(root))
 
 
 def ordered_operations(root: Node) -> dict[int, bool]:
-    """Say of every operation of the plan, by its `id`, whether its items have an encounter order."""
+    """Return, for each operation of the plan by its `id`, whether its items have an encounter order."""
     return each(root, lambda operation, inputs: operation.has_order(inputs))
 
 
 def bounded_operations(root: Node) -> dict[int, bool]:
-    """Say of every operation of the plan, by its `id`, whether its items end."""
+    """Return, for each operation of the plan by its `id`, whether its items end."""
     return each(root, lambda operation, inputs: operation.has_end(inputs))
 
 
@@ -97,10 +97,10 @@ def configuration(root: Node) -> dict[str, str]:
 
 
 def known_size(root: Node) -> int | None:
-    """Return how many items `root` has if its sources know that and no function of the user's stands behind them.
+    """Return how many items `root` has if its sources know the number and no function of the user's follows them.
 
-    Nothing is read. None if only running the plan can tell. It is asked of what the user wrote: in core operations the
-    calls that check their items and those that only change their type look alike.
+    Nothing is read. None if that is known only by running the plan. It takes the plan as the user wrote it: in core
+    operations the calls that check their items and those that only change their type look alike.
     """
     # Sources are asked only if their answers can matter: those of files look at each file.
     if fold(root, lambda each, counts: 0 if isinstance(each, Read) else _item_count(each, counts)) is None:

@@ -45,7 +45,7 @@ __all__ = ["LARGEST_TOP", "limited", "rewrite"]
 
 
 LARGEST_TOP = 100_000
-"""The first so many items in order are found without sorting the others."""
+"""At most this number of first items in order are found without sorting the others."""
 
 _ElementWise = Map | Filter | FlatMap | MapMulti | Peek | WithService | Tally
 
@@ -176,7 +176,7 @@ class _Rewriting:
             case UsingBatches():
                 return node.with_inputs(inputs, step=step, number=self._number(node))
             case Fork():
-                # An identity of its own: what is kept goes with the run, and the next one of this plan finds nothing.
+                # An identity of its own: cached items end with the run, and the next one of this plan finds nothing.
                 return node.with_inputs(inputs, step=dataclasses.replace(step, label="fork"), identity=CacheIdentity())
             case ProcessorGraph(is_one_step=True, graph=graph):
                 return node.with_inputs(inputs, step=step, graph=graph.in_one_step(step))
@@ -188,9 +188,9 @@ class _Rewriting:
 
     def _limit(self, node: Limit, upstream: Node, step: Step) -> Node:
         if isinstance(upstream, Skip) and not node.count:
-            return self._limit(node, upstream.upstream, step)  # Of an empty page nobody looks at what is skipped.
+            return self._limit(node, upstream.upstream, step)  # An empty page does not need its skipped items.
         if isinstance(upstream, Skip):
-            # The page behind `skip(n)` ends at n + count: nobody needs to look further.
+            # The page behind `skip(n)` ends at n + count: nothing behind that is read.
             first = dataclasses.replace(node, count=upstream.count + node.count)
             return dataclasses.replace(upstream, upstream=self._limit(first, upstream.upstream, step))
         if isinstance(upstream, Limit | Top):
@@ -235,7 +235,7 @@ def _first_pairs(count: int, zipped: Zip, step: Step) -> Node:
     """Return an operation that reads only as many items of either side as the first pairs take."""
     left, right = (Limit(side, count, step=step) for side in zipped.inputs())
     first = dataclasses.replace(zipped, left=left, right=right)
-    # Interleaved items come one by one, so so many of either side are up to twice as many.
+    # Interleaved items are emitted one by one, so *n* items of each side are up to 2 *n* items.
     return Limit(first, count, step=step) if zipped.how == "interleaved" else first
 
 
@@ -277,8 +277,8 @@ def _guards(recovers: Iterable[Recover], steps: dict[int, Step], of: Step) -> tu
 def _looks_of(order: Iterable[Node], steps: dict[int, Step]) -> dict[int, tuple[EarlyCheck, ...]]:
     """Return for each sort, by its `id`, the early checks of a sink or a call behind it.
 
-    A writer may say by `check_item` what it would refuse, and `distinct()` refuses items that cannot be keys. Each item
-    of a sort comes to them if what is between only keeps items; so one that is refused there is refused before the
+    A writer may refuse items by `check_item`, and `distinct()` refuses items that cannot be keys. Each item
+    of a sort reaches them if the steps between only keep items; so one that is refused there is refused before the
     sort.
 
     Args:
@@ -333,7 +333,7 @@ def limited(several: Several) -> Several:
 
 
 def _wanted(several: Several) -> _Wanted:
-    """Say how each fork is read; a fork of a fork that ends early wants no more than it gives."""
+    """Return how each fork is read; a fork of a fork that ends early needs no more than that one emits."""
     wanted: _Wanted = defaultdict(list)
     # Readers before what they read, so that the limits of a fork are complete when a fork before it asks.
     for reader in reversed(topological(several)):

@@ -46,7 +46,7 @@ class Amount:
 
     Attributes:
         least: it is not below this.
-        most: it is not above this; None: nobody knows.
+        most: it is not above this; None: unknown.
         words: what decides it, such as "one for each core".
 
     Example:
@@ -119,7 +119,7 @@ class Call:
         label: the call as the user wrote it.
         where: the place of that call.
         note: what it means here, such as that its function runs in the caller's process, or how tasks evaluate it.
-        why: why they evaluate it in that way, in sentences; empty if there is nothing to say.
+        why: why they evaluate it in that way, in sentences; empty without a reason.
     """
 
     label: str
@@ -157,7 +157,7 @@ class Stage:
         is_ordered: whether the items that leave it have an encounter order that is kept.
         jobs: the numbers of the jobs in which it runs, places in `Stages.jobs`.
         notes: what happens to the items beside the calls.
-        folded: how many stages this one stands for in a shortened picture; 0 if it is one of the plan.
+        folded: how many stages this one replaces in a shortened picture; 0 if it is one of the plan.
         name: how the user calls it; empty: it has a number.
     """
 
@@ -177,7 +177,7 @@ class Job:
 
     Attributes:
         title: what it is for.
-        amount: how many jobs of the engine it is: waves, if it stops as soon as it knows enough.
+        amount: how many jobs of the engine it is: waves, if it stops as soon as it has enough.
     """
 
     title: str
@@ -191,7 +191,7 @@ class Stages:
     Attributes:
         engine: who runs it, such as "Spark with 2 cores"; empty: it is a graph as written.
         end: the call that ends the plan, or the title of a graph as written.
-        outcome: how the result comes to the caller; empty for a graph as written.
+        outcome: how the result reaches the caller; empty for a graph as written.
         stages: each after those that it reads from.
         jobs: in the order in which they run.
         job_count: how many jobs of the engine run.

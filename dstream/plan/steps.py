@@ -109,7 +109,7 @@ class Step:
 
     @property
     def is_unnamed(self) -> bool:
-        """Whether its operation knows the call."""
+        """Whether the name of the call is in its operation only."""
         return self.label == "."
 
     def __str__(self) -> str:
@@ -185,7 +185,7 @@ class Delivery(Protocol):
         ...
 
     def tell(self, say: Callable[[], object]) -> None:
-        """Call `say`, which tells the user that letters were sent, once that is so."""
+        """Call `say`, which reports to the user that letters were sent, after they were sent."""
         ...
 
 
@@ -310,7 +310,7 @@ class EarlyCheck:
 
 @record
 class KeyInColumns:
-    """The form of keys that may stand in columns.
+    """The form of keys that may be stored in columns.
 
     Attributes:
         expression: what the key function gives, if the compiler could read it and columns can take it.
@@ -348,7 +348,7 @@ def no_key(item: Any) -> None:
 
 
 def one_key(item: Any) -> int:
-    """Return the key of an item where all items have one, which may stand in columns, as None may not."""
+    """Return the one key of all items, a value that columns can store, as None is not."""
     return 0
 
 

@@ -67,12 +67,12 @@ class InstantOf:
 
 
 def is_in_time(item: Any) -> bool:
-    """Say whether an item is a result."""
+    """Return whether an item is a result."""
     return type(item) is not Late
 
 
 def late_ones(item: Any) -> tuple[Any, ...]:
-    """Return the item that came too late, as it came, in a tuple; an empty one for a result."""
+    """Return the item that arrived too late, unchanged, in a tuple; an empty one for a result."""
     return (item.item,) if type(item) is Late else ()
 
 
@@ -82,7 +82,7 @@ def in_time(upstream: Node) -> Filter:
 
 
 def late_ones_of(upstream: Node) -> FlatMap:
-    """Return the late items of such an operation, as they came."""
+    """Return the operation that emits the late items of `upstream`, unchanged."""
     return FlatMap(upstream, late_ones, step=NO_CALL)
 
 
@@ -206,7 +206,7 @@ class Flow:
 
 @functools.singledispatch
 def lifted(node: Node, inputs: Sequence[Flow]) -> Flow:
-    """Return the replacement of `node`, whose inputs became `inputs`; this one knows no operation without an end.
+    """Return the replacement of `node`, whose inputs became `inputs`; operations over unbounded data are not supported.
 
     Raises:
         UnsupportedError: an input has no end.
@@ -336,7 +336,7 @@ def _items_alone(core: Node, step: Step) -> Node:
 
 
 def _then(upstream: Node, ops: tuple[Op, ...], step: Step) -> Node:
-    """Return a chain behind `upstream`; one that stands there grows instead."""
+    """Return a chain behind `upstream`; an existing chain at its end is extended instead."""
     if isinstance(upstream, Chain):
         return _then(upstream.upstream, (*upstream.ops, *ops), step)
     named = next((op.step for op in reversed(ops) if op.step.label), _unseen(step))

@@ -1,6 +1,6 @@
 """Walks over a plan without recursion, plans whose caches are already filled, and plans that a context has opened.
 
-Cached items belong to the context that computed them, which knows a step by its identity
+Cached items belong to the context that computed them, which identifies a step by its identity
 (`dstream.operators.rows.caches`).
 """
 
@@ -95,7 +95,7 @@ def _branches_first(root: T, inputs: Callable[[T], Sequence[T]]) -> list[T]:
         elif id(found) not in seen:
             seen.add(id(found))
             stack.append((found, True))
-            # Taken from the end, so that the first input comes first.
+            # Taken from the end, so that the first input is first.
             stack.extend((upstream, False) for upstream in reversed(inputs(found)))
     return ordered
 
@@ -133,7 +133,7 @@ class CacheContent:
         items: in the engine's own terms.
         is_ordered: whether they have an encounter order.
         count: how many there are, if they are in the caller's process; None if they are elsewhere.
-        is_there: says whether what holds them still runs.
+        is_there: returns whether the process that holds them still runs.
     """
 
     items: Any

@@ -1,4 +1,4 @@
-"""Calls of the user that `rewrite` makes other operations of: no engine knows them."""
+"""Calls of the user that `rewrite` makes other operations of: no engine runs them."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def _served(service: Service[Any], fn: Callable[[Any, Any], Any], action: str, i
 class Recover(RewrittenCall):
     """The same items; those that the step before fails on are left out, replaced, or sent away.
 
-    It stands behind the step that it applies to, maybe behind others of its kind.
+    It follows the step that it applies to, maybe behind others of its kind.
 
     Attributes:
         kinds: the exceptions that this is for.

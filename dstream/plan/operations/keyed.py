@@ -69,7 +69,8 @@ class Aggregate(SeveralInputs):
         reductions: what reduces the items of each input. With keys these are keyed collectors; without, the collector
             of the user's may be one as well, whose result is then one dictionary.
         is_keyed: there is a result for each key, in place of one for all items, also for none.
-        to: makes what goes on of a key and its result; None: an `Entry`. Without keys, the result goes on as it is.
+        to: makes the emitted item of a key and its result; None: an `Entry`. Without keys, the result itself is
+            emitted.
     """
 
     needs_all = "aggregated"
@@ -108,7 +109,7 @@ def collected(collector: Collector[Any, Any, Any], item: Any) -> Any:
 class Stateful(OrderPreserving):
     """The results of a function for each item and a state of earlier items: one state, or one for each key.
 
-    Items pass in encounter order if they have one. Results stand where their items stood.
+    Items pass in encounter order if they have one. Results have the positions of their items.
 
     Attributes:
         create: makes the state, which `fn` changes in place.

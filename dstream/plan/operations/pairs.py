@@ -105,16 +105,16 @@ class Join(Pairing):
 
 @node
 class HashJoin(Pairing):
-    """Each item of `left` with each of `right` that has its key, as pairs; the right side goes to every task.
+    """Each item of `left` with each of `right` that has its key, as pairs; the right side is sent to every task.
 
     Items of `left` keep their order, and their end if they have one; matches have the order of `right`. Both keys are
     functions.
 
     Attributes:
         projecting: what of a right item is in the pair; None: all of it.
-        is_inner: items that match nothing are left out; otherwise they come once, with None.
+        is_inner: items that match nothing are left out; otherwise they are emitted once, with None.
         broadcast_limit: how many bytes the right side may have; None: what the context says.
-        refresh_every: a job without an end reads the right side again after so many seconds; None: never.
+        refresh_every: a job without an end reads the right side again after this number of seconds; None: never.
     """
 
     projecting: Callable[[Any], Any] | None = None
@@ -154,7 +154,7 @@ class Zip(TwoStreams):
 
     Attributes:
         how: up to which end; `interleaved` gives them one by one instead of in pairs.
-        fill: stands for what the shorter one lacks, if the last end counts.
+        fill: replaces the items that the shorter one lacks, if the last end counts.
     """
 
     has_order = as_inputs

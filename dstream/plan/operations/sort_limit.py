@@ -99,7 +99,7 @@ class Top(OrderPreserving):
 
     Attributes:
         is_one_call: its step is the whole of it; otherwise that of the sort.
-        columns: how keys may stand in columns; None: not at all.
+        columns: how keys may be stored in columns; None: not at all.
     """
 
     needs_all = "sorted"

@@ -83,7 +83,7 @@ class Node:
     new operation would lose them without an error.
 
     Attributes:
-        step: the user's call that it stands for: by it it names itself in pictures, and when it fails.
+        step: the user's call that it represents: its name in pictures and in failures.
         needs_all: why items without an end are refused: they cannot be `sorted`, for example; empty: they are taken.
         is_of_epoch: only a job over unbounded data has it.
     """
@@ -140,7 +140,7 @@ class Node:
         return self.needs_all
 
     def item_count(self, counts: Sequence[int]) -> int | None:
-        """Return the number of its items, of those of its inputs; None: only running it can tell."""
+        """Return the number of its items, of those of its inputs; None: known only by running it."""
         return None
 
     def all_guards(self) -> Iterable[Guard]:
@@ -234,7 +234,7 @@ class Read(Node):
     """The items of a source.
 
     Attributes:
-        delivery: takes the dead letters of its bad records, if the source itself says where they go.
+        delivery: takes the dead letters of its bad records, if the source itself names their destination.
         guards: what happens to its bad records; `rewrite` collects them.
         parts: into about how many splits the source is divided; None: the engine decides.
     """
@@ -357,7 +357,7 @@ class Union(Concat):
 
 @node
 class Hint(OrderPreserving):
-    """The same items; the engine is told something of them, or of the run."""
+    """The same items, with a hint for the engine about them, or about the run."""
 
     def item_count(self, counts: Sequence[int]) -> int | None:
         return counts[0]
@@ -372,7 +372,7 @@ class Unordered(Hint):
 
 @node
 class Parallel(Hint):
-    """The last of these in a plan says in how many partitions it runs; None leaves it to the data and the cores."""
+    """The number of partitions of the plan; the last one counts; None leaves it to the data and the cores."""
 
     partitions: int | None
 

@@ -32,7 +32,7 @@ __all__ = ["AssignTimestamps", "OverEpochs", "ProcessorGraph"]
 class AssignTimestamps(Unary):
     """Items `(None, item)` become `(timestamp, item)`. Its input reads one range of one partition of a source.
 
-    When its items have ended, the task tells every task behind the next shuffle the watermark of the partition.
+    When its items have ended, the task sends the watermark of the partition to every task behind the next shuffle.
 
     Attributes:
         timestamp: gives the milliseconds of an item; None: those of the clock of the epoch.
@@ -40,8 +40,9 @@ class AssignTimestamps(Unary):
         time: of the partition; None before the loop has filled it in.
         take: is called in the driver with what became of the time, once.
         policy: makes that of a partition which the job has not seen before.
-        idle_timeout: after so many seconds without an item, a partition holds time back no longer; may be infinite.
-        drop_before: items of before this timestamp go no further; None: all do.
+        idle_timeout: after this number of seconds without an item, a partition holds time back no longer; may be
+            infinite.
+        drop_before: items of before this timestamp are dropped; None: none is.
         are_beside: items are `(None, (timestamp, item))`: their source knows the time of each, and they do not.
     """
 
@@ -98,7 +99,7 @@ class ProcessorGraph(SeveralInputs):
 
     Attributes:
         graph: the vertices and edges.
-        guarantee: what processors are told.
+        guarantee: the guarantee that processors see.
         stage: the name under which its state is found again; empty: each part has the name of its first vertex.
         take: is called in the driver with the counts of each task, once; a job fills it in.
         is_one_step: its one vertex is a step of the chain that the user wrote, and names itself so.
