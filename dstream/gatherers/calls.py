@@ -111,7 +111,7 @@ class ThreadCalls:
                 if delay is None or not isinstance(error, self._retry.on):
                     return Outcome(item, None, _raisable(error))
             self._clock.sleep(delay, self._stop)
-        return Outcome(item, None, None)  # Nobody waits for it any more.
+        return Outcome(item, None, None)  # Its result is not needed any more.
 
 
 def _plain(result: Any) -> Any:
@@ -196,7 +196,7 @@ _PATIENCE = 1.0
 def _raisable(error: E) -> E | RuntimeError:
     """Return `error` in a form that an iterator can raise: StopIteration would end the items.
 
-    A coroutine that was cancelled, not by us, has failed: nobody should take that for an end of his own.
+    A coroutine that was cancelled, not by us, has failed: its cancellation must not be taken for one of the caller.
     """
     if not isinstance(error, StopIteration | StopAsyncIteration | asyncio.CancelledError):
         return error

@@ -2,7 +2,7 @@
 
 The tasks of a job share a rate without talking to each other: time is divided into equal steps, and
 each task has every n-th of them to itself, where n tasks may run at once. Clocks of machines differ
-by little; the clock is the wall's, since another machine knows no other.
+by little; the clock is the wall clock, the only one that machines share.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class RateLimit:
                 return
 
     def _next(self) -> float:
-        """Return when the next step after now begins that nobody has taken."""
+        """Return when the next step after now begins that is not taken."""
         with self._lock:
             # Steps are counted, not added up: the seconds since 1970 leave a float few digits.
             self._last = max(self._last, self._steps_until(self._clock.now())) + 1
@@ -184,7 +184,7 @@ V = TypeVar("V")
 
 
 class _Raise:
-    """Stands for no `on_error`: any other value could be meant."""
+    """The default of `on_error`: any other value could be a result of the caller's."""
 
     def __repr__(self) -> str:
         return "<raise it>"
@@ -253,8 +253,8 @@ def map_concurrent(
     """Replace each item by `fn(item)`, with up to `n` calls in flight in each task; the order is kept.
 
     For functions that wait: for a service, a database, a disk. A plain function runs in threads, an
-    async one in an event loop. At most `n` items are read ahead. When nobody wants more items, calls
-    of an async function are cancelled; a thread finishes the call that it is in, and nobody waits for it.
+    async one in an event loop. At most `n` items are read ahead. When no more items are wanted, calls
+    of an async function are cancelled; a thread finishes the call that it is in, without being waited for.
 
     Args:
         n: how many calls may be in flight in one task.
@@ -352,7 +352,7 @@ class Concurrent(Calling):
                 yield self._settled(outcome)
 
     def integrate(self, state: None, item: Any, downstream: Downstream[Any]) -> None:
-        """Make one call after another, for whoever does not ask for all at once."""
+        """Make one call after another, for an engine that does not pass all items at once."""
         for result in self.results([item]):
             downstream.push(result)
 

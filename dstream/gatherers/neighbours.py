@@ -122,7 +122,7 @@ def scan(
     """Gather the value so far behind each item: `itertools.accumulate` without its start.
 
     Without a `combiner` one task takes all items, in order. With one, each partition first folds its own items
-    from a start of its own, and then goes over them again from the value of those before it: `fn` runs twice for
+    from a start of its own, and then folds them again from the value of those before it: `fn` runs twice for
     an item. The start must change nothing (0 for a sum), and `combiner(fold of a, fold of b)` must be the fold
     of a, then b. `fn` must return a new value, not change the old one: each of them is an item.
 
@@ -223,7 +223,7 @@ def _cut(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:
 
 
 def window_sliding(n: int) -> Gatherer[T, Any, tuple[T, ...]]:
-    """Gather each item and the `n` - 1 items behind it into a tuple, as far as there are so many.
+    """Gather each item and the `n` - 1 items behind it into a tuple, if that many follow it.
 
     A stream of fewer than `n` items gives one window of them all, an empty one gives none. Runs in parallel:
     each partition borrows up to `n` - 1 items from those behind it.

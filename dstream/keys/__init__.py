@@ -2,7 +2,7 @@
 
 Equality follows a Python dict (`1`, `1.0` and `True` are one key), with one difference: every NaN
 is the same key, since a dict's identity rule cannot survive a process border. A key whose hash
-comes from its identity, or that has no hash, is refused on every engine.
+is its identity, or that has no hash, is refused on every engine.
 
 `canonical` checks and converts one key, `hashing` has the hashes and the functions on batches of keys.
 """

@@ -37,7 +37,7 @@ __all__ = [
 
 
 NAN = math.nan
-"""The one NaN that stands for all of them: dicts, tuples and frozensets find it again by identity."""
+"""The one NaN that replaces all of them: dicts, tuples and frozensets find it again by identity."""
 
 
 class FieldNan(float):
@@ -108,12 +108,12 @@ def nan_of_fields(kind: Any) -> float:
 
 
 def has_generated_eq(kind: type) -> bool:
-    """Say whether `@dataclass` wrote the equality of a class, or somebody the same by hand."""
+    """Return whether `@dataclass` wrote the equality of a class, or an equal one was written by hand."""
     return _is_generated(kind, "__eq__")
 
 
 def has_generated_hash(kind: type) -> bool:
-    """Say whether `@dataclass` wrote the hash of a class, or somebody the same by hand."""
+    """Return whether `@dataclass` wrote the hash of a class, or an equal one was written by hand."""
     return _is_generated(kind, "__hash__")
 
 
@@ -157,10 +157,10 @@ _vetted: set[type] = set()
 
 
 def canonical(key: Any) -> Any:
-    """Return the value that stands for `key` in a dict, in any process.
+    """Return the value that replaces `key` in a dict, in any process.
 
     Raises:
-        UnstableKeyError: `key` has no hash, or one that comes from its identity.
+        UnstableKeyError: `key` has no hash, or one of its identity.
     """
     kind: Any = type(key)
     if kind in PLAIN:
@@ -185,7 +185,7 @@ def canonical(key: Any) -> Any:
 
 
 def canonical_or_itself(item: Any) -> Any:
-    """Return the value that stands for `item` in a set; one that cannot be a key stands for itself."""
+    """Return the value that replaces `item` in a set; an item that cannot be a key is returned itself."""
     try:
         return canonical(item)
     except UnstableKeyError:
@@ -193,7 +193,7 @@ def canonical_or_itself(item: Any) -> Any:
 
 
 def is_vetted(kind: type) -> bool:
-    """Say whether a key of this class is accepted as long as it has a hash and equals itself."""
+    """Return whether a key of this class is accepted as long as it has a hash and equals itself."""
     return kind in _vetted or issubclass(kind, enum.Enum)
 
 
@@ -270,7 +270,7 @@ def _is_hashed_by_address(key: Any) -> bool:
 
 
 def _hashes_its_class(key: Any, kind: Any) -> bool:
-    """Say whether the hash of a key depends on its class, beyond the name of that.
+    """Return whether the hash of a key depends on its class, beyond the name of that.
 
     The code of its hash runs with a `hash` and an `id` that look at their arguments. Hashes of copies show nothing: in
     one process they share the class, and to derive another one would run code of the user.

@@ -1,9 +1,9 @@
 """Stable hashes, canonical batches and shards of keys, equal in every process.
 
-Most batches hold keys of one class, whose parts are texts and numbers. One pass over the types says so.
+Most batches hold keys of one class, whose parts are strings and numbers. One pass over the types finds that out.
 
 Python seeds the hashes of texts, bytes, dates and times; those of numbers, and of tuples of numbers, it does not. So a
-checksum stands in for a text, and numbers for a date, also inside tuples and dataclasses. All are spread as
+checksum replaces a string, and numbers a date, also inside tuples and dataclasses. All are spread as
 `stable_hash` spreads them.
 """
 
@@ -82,7 +82,7 @@ def stable_hash(key: Any) -> int:
 def stand_in(key: Any) -> Any:
     """Return the value to hash for a canonical key: itself, unless its hash or that of a part is an address.
 
-    A tuple of stand-ins hashes like the tuple that it stands for if no part is replaced, so it does not matter whether
+    A tuple of stand-ins hashes like the tuple that it replaces if no part is replaced, so it does not matter whether
     a container is built anew.
 
     Raises:
@@ -169,7 +169,7 @@ def canonical_all(keys: list[Any]) -> list[Any]:
 
 
 def canonical_keys(keys: list[Any], items: Sequence[Any]) -> list[Any]:
-    """Return the canonical forms of the keys that items have; a key that is refused is told with its item."""
+    """Return the canonical forms of the keys that items have; a key that is refused is reported with its item."""
     try:
         return canonical_all(keys)
     except Exception:
@@ -181,7 +181,7 @@ def _canonical(key: Any, item: Any) -> Any:
 
 
 def are_canonical(keys: list[Any], kinds: Set[type] | None = None) -> bool:
-    """Say whether `canonical` leaves all keys as they are; False also where only a look at each key can tell.
+    """Return whether `canonical` leaves all keys as they are; False also where that needs a look at each key.
 
     Args:
         keys: any keys.
@@ -257,7 +257,7 @@ def _are_of_kind_canonical(kind: type, keys: list[Any]) -> bool:
 def _equal_themselves(keys: list[Any]) -> bool:
     try:
         return all(map(operator.eq, keys, keys)) and all(map(_has_hash, keys))
-    except Exception:  # `canonical` says it in our words
+    except Exception:  # `canonical` raises the documented error
         return False
 
 
@@ -411,7 +411,7 @@ def _check_fixed_seed(key: Any) -> Any:
 
 
 def keys_of(key: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """Return the canonical keys of items; a function that fails is told with its item."""
+    """Return the canonical keys of items; a function that fails is reported with its item."""
     return canonical_keys(each(key, items), items)
 
 
