@@ -486,7 +486,7 @@ class _ClassFactory(classmethod):  # type: ignore[type-arg]  # Of any function.
 
 def _refuse(stream: Any, factory: Any) -> None:
     if stream is not None:
-        raise AttributeError(factory.__name__)  # `__getattr__` of the stream says more.
+        raise AttributeError(factory.__name__)  # `__getattr__` of the stream raises a longer message.
 
 
 def keep_from_streams(kind: type[Any]) -> None:

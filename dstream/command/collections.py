@@ -37,7 +37,7 @@ ExportableCollection = IStreamMap[Any, Any] | IStreamList[Any] | IStreamSet[Any]
 
 
 def refusal(file: Path, force: bool) -> str | None:
-    """Say why nothing can be written to `file`, or None."""
+    """Return why nothing can be written to `file`, or None."""
     if file.suffix.lower() not in _WRITERS:
         return f"{file} must end in {', '.join(_WRITERS)}: the ending says what is written"
     if not file.parent.is_dir():
@@ -158,7 +158,7 @@ _LOOKED_AT = 1000
 """The number of values that `show` reads."""
 
 _WIDEST = 1000
-"""Columns of a table that goes to no terminal: nothing is cut."""
+"""Columns of a table that is written to no terminal: nothing is cut."""
 
 
 def _of_one(command: F) -> F:
@@ -207,7 +207,7 @@ def _options_of(collection: AnyCollection) -> list[str]:
 
 
 def _mixed_or_unreadable(collection: AnyCollection) -> str:
-    """Say which types the first values have if these are several, or why they cannot be read; otherwise nothing."""
+    """Return which types the first values have if these are several, or why they cannot be read; otherwise ""."""
     if isinstance(collection, IStreamCounter | IStreamQueue):
         return ""
     values = collection.values() if isinstance(collection, IStreamMap) else collection
@@ -285,7 +285,7 @@ def _size_and_types(context: Context, each: CollectionName) -> tuple[str, str]:
 
 @contextmanager
 def _found(name: str, kind: Kind | None, storage: str | None) -> Iterator[tuple[Kind, AnyCollection]]:
-    """Open the one collection of that name, or say in a sentence why there is none."""
+    """Open the one collection of that name, or fail with a sentence about why there is none."""
     with connected("local", storage=storage or click.get_current_context().find_object(str)) as context:
         names = [each for each in context.collections() if kind in (None, each.kind)]
         matches = [each for each in names if each.name == name]

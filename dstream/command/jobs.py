@@ -1,7 +1,7 @@
 """`dstream jobs`: the jobs of a storage, in any process, and the logs of their drivers, without Spark or Java.
 
-A job's record says where its log is, and a record is input: whoever wrote the storage may have named any file of this
-user's. So each log leaves its name in a folder of the user's own, and no other file is shown.
+A job's record contains the path of its log, and a record is input: a writer of the storage may have named any file of
+this user's. So each log leaves its name in a folder of the user's own, and no other file is shown.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def noted(name: str, log: Path) -> None:
 
 
 def is_log(path: Path) -> bool:
-    """Say whether this user's `dstream submit` has made a file, which is no device and no pipe."""
+    """Return whether this user's `dstream submit` has made a file, which is no device and no pipe."""
     folder, found = _folder(), path.resolve()
     try:
         is_one = found.parent == folder.resolve() or any(each.resolve() == found for each in folder.glob("*.at"))
@@ -68,7 +68,7 @@ def _file_name(name: str) -> str:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _WIDEST = 1000
-"""Columns of a table that goes to no terminal: nothing is cut."""
+"""Columns of a table that is written to no terminal: nothing is cut."""
 
 
 def _of_one(command: F) -> F:
@@ -122,7 +122,7 @@ def _ask(
     wanted: JobStatus | None = None,
     later: str = "",
 ) -> None:
-    """Ask something of a job, and say whether it was done, or will be."""
+    """Request something of a job, and report whether it was done, or will be."""
     with _found(name, storage) as job:
         if not obeys(job):
             fail(f"{name} {refused}: it is {job.status.name}")
@@ -130,7 +130,7 @@ def _ask(
 
 
 def _is_reached(job: Job, wanted: JobStatus) -> bool:
-    """Wait for a status; False if it takes long, or if somebody has asked for something else meanwhile."""
+    """Wait for a status; False if it takes long, or if something else was requested of the job meanwhile."""
     with suppress(TimeoutError, IllegalStateError):
         job.wait_for(wanted, timeout=_PATIENCE)
         return True
@@ -247,7 +247,7 @@ def _print(table: Any) -> None:
 
 @contextmanager
 def _found(name: str, storage: str | None) -> Iterator[Job]:
-    """Find a job, or say in a sentence that there is none."""
+    """Find a job, or fail with a sentence if there is none."""
     with connected("local", storage=storage or click.get_current_context().find_object(str)) as context:
         job = context.job(name)
         if job is None:

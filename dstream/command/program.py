@@ -59,7 +59,7 @@ class _Program(click.Group):
         try:
             return super().invoke(ctx)
         except DStreamError as error:
-            # The pipeline of a command is none of the user's: where it stands tells them nothing.
+            # The pipeline of a command is not the user's: its source location is no use to them.
             advice = [note for note in getattr(error, "__notes__", ()) if note.startswith("What to do")]
             for line in [str(error), *advice]:
                 click.secho(line, fg="red", err=True)
@@ -85,7 +85,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def storage_option(command: F) -> F:
-    """Add the option that says where collections live."""
+    """Add the option for the storage of collections."""
     return click.option("--storage", metavar="PLACE", help="Where collections live: a folder or a URL.")(command)
 
 

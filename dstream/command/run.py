@@ -56,7 +56,7 @@ def run(
 
 
 def check_is_script(argument: str) -> None:
-    """Refuse an option in the place of a script, which no command knows.
+    """Refuse an unknown option in the place of a script.
 
     Raises:
         click.NoSuchOption: it looks like one.

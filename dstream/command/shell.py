@@ -39,7 +39,7 @@ def shell(engine: str | None, master: str | None, storage: str | None, plain: bo
 
 
 def names(context: Context) -> dict[str, Any]:
-    """Return the names that the prompt knows."""
+    """Return the global names of the prompt."""
     import dstream
     from dstream import collectors, reducers, sources
 

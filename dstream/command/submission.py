@@ -122,7 +122,7 @@ def _jobs_of(log: Path, context: Context) -> Iterator[Job]:
 class _Supervisor:
     """Supervisor of a driver, which starts it again as long as it has to.
 
-    The driver writes into the log itself, so that it goes on if this process is killed.
+    The driver writes into the log itself, so that it continues if this process is killed.
     """
 
     def __init__(self, command: Sequence[str], environment: dict[str, str], log: Path, restart: Restart | None) -> None:
@@ -162,7 +162,7 @@ class _Supervisor:
         return self._restart == "always" or code < 0 or (self._restart == "on-failure" and has_failed)
 
     def _interrupted(self, number: int, frame: object) -> None:
-        """End as the driver does: Ctrl-C at a terminal reaches both, and told twice it would break off its own end."""
+        """End as the driver does: Ctrl-C at a terminal reaches both; a second signal would interrupt its end."""
         if _is_at_a_terminal():
             self._is_asked_to_end.set()
         else:

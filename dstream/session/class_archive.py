@@ -1,7 +1,7 @@
 """Maker of a class data archive: a program of typical calls, and Java's dump of the classes that it loaded.
 
 `python -m dstream.session.class_archive FOLDER KEY` is started beside the end of a program and gives way to all others;
-one process makes archives at a time. `engine/spark/session/java.py` says what an archive is.
+one process makes archives at a time. `engine/spark/session/java.py` describes archives.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def make(archive: ClassArchive) -> None:
 
 @contextmanager
 def _turn(folder: Path) -> Iterator[bool]:
-    """Say whether this process is the only one that makes an archive in the folder."""
+    """Return whether this process is the only one that makes an archive in the folder."""
     import fcntl  # here, since not every system has it
 
     with open(folder / "making.lock", "w") as lock:
@@ -75,7 +75,7 @@ def _turn(folder: Path) -> Iterator[bool]:
 
 
 def _run_what_runs_first(unfinished: Path) -> str:
-    """Run jobs in a Java that writes its classes when it ends; return the path that its classes came from."""
+    """Run jobs in a Java that writes its classes when it ends; return the path that its classes were loaded from."""
     os.environ["SPARK_SUBMIT_OPTS"] = f'{JVM_OPTIONS} "-XX:ArchiveClassesAtExit={unfinished}"'
     with connect("local[2]", engine="spark", storage="memory:", progress=False, file="") as ctx:
         numbers = ctx.stream(range(1000), 4)

@@ -203,7 +203,7 @@ def _has_session() -> bool:
     """Return whether a session of Spark runs in this process that dstream has not started."""
     if "pyspark.sql" not in sys.modules:
         return False
-    from dstream.engine.spark.session import launch  # here: without PySpark, nobody has a session
+    from dstream.engine.spark.session import launch  # imported late: there is no session without PySpark
 
     return launch.has_session_of_the_user()
 
@@ -312,7 +312,7 @@ def _level(place: str, value: Any) -> str:
 
 
 def _yes_or_no(place: str, value: Any) -> bool:
-    """Return a choice; a variable, which is a text, says 1 or 0."""
+    """Return a choice; the variable, a string, is 1 or 0."""
     if place.startswith("DSTREAM_"):
         return _one_of("0", "1")(place, value) == "1"
     if not isinstance(value, bool):

@@ -43,7 +43,7 @@ __all__ = [
 
 
 Explain = Callable[[Any, Any], "Stages"]
-"""Takes the last node of a plan, and what it goes into or None."""
+"""Takes the last node of a plan, and the writer of its items or None."""
 
 
 def local_stages(found: CacheLookup, node: Any, into: Any) -> Stages:
@@ -70,7 +70,7 @@ def spark_stages(
 def stages_on(
     cores: int | None, node: Any, into: Any, found: CacheLookup = nothing_kept, columns: ColumnMode = "auto"
 ) -> Stages:
-    """Return the stages of a plan on Spark with so many cores; None if nobody knows yet how many."""
+    """Return the stages of a plan on Spark with a number of cores; None: not known yet."""
     from dstream.engine.spark.run.execution import largest_small_side
     from dstream.explain.stages import spark_stages as stages
     from dstream.plan import configuration
@@ -105,7 +105,7 @@ def auto_stages(
     node: Any,
     into: Any,
 ) -> Stages:
-    """Return the stages of a plan where it would begin, with a note that says why there."""
+    """Return the stages of a plan where it would begin, with a note on the reason."""
     core = _plan(node, into)
     if _runs_in_epochs(core) and not _is_cluster(master):
         stages = spark_stages(found, master, config, columns, node, into)
@@ -182,7 +182,7 @@ def connect(
             Spark starts when the first plan needs it. `"spark"` runs every plan there, and is the default with a
             `master` or a `config`, and where a session of Spark runs in this process that dstream has not started.
             `"local"` is plain Python in this process, one item after another. `dstream docs engines` says more.
-        config: settings of Spark by name, such as `{"spark.executor.memory": "4g"}`. They stand over those of
+        config: settings of Spark by name, such as `{"spark.executor.memory": "4g"}`. They override those of
             the table `[config]` of the file, one by one.
         storage: where collections live: a folder, `"file:///..."`, `"s3://..."`, `"sqlite:data.db"`,
             `"redis://..."`, or `"memory:"` for this process only. Without one: the folder `dstream-data`. Nothing is
@@ -200,7 +200,7 @@ def connect(
         local_limit: up to how many seconds of estimated work a plan runs in this process with the engine `"auto"`;
             `math.inf` leaves none to Spark that can run here. Without a word a plan runs where it is estimated to end
             sooner.
-        columns: whether tasks may run what functions say without calling them: `"auto"` where that gives the same, the
+        columns: whether tasks may evaluate functions without calling them: `"auto"` where the result is the same, the
             default; `"off"` never; `"verify"` both ways, and an EngineError where they differ. A global counts as it is
             when the plan runs: what a task does to the globals of a function in ways that no function of its module
             shows, such as from another module, is not seen. `dstream docs columns` says more.
@@ -212,13 +212,13 @@ def connect(
         log_level: the level of Spark's own messages, such as `"WARN"`; none at all without a word.
         progress: whether jobs that take longer than a second show one line about how far they are; without a
             word, only in terminals and notebooks.
-        job: how jobs run that do not say it themselves. What it says stands over the table `[job]` of the file,
-            value by value, and what a job says over both.
+        job: the settings of jobs that do not set them. Its values override the table `[job]` of the file,
+            one by one, and the values of a job override both.
         file: the file of settings to read in place of `dstream.toml`, also in place of the one that the variable
             `DSTREAM_CONFIG` names; an empty text reads none.
 
     Raises:
-        ConfigurationError: the environment or the file says what cannot be; the message names the place.
+        ConfigurationError: the environment or the file has an invalid value; the message names the place.
         SetupError: Java is missing or too old for the engine `"spark"`; with `"auto"` the first plan that needs Spark
             raises it.
         TypeError: an argument is of another type.
@@ -395,7 +395,7 @@ class _AutoStart:
 
         chosen, caches, progress = self._chosen, self._caches, Progress(self._chosen["progress"])
         memory, broadcast, columns = chosen["worker_memory"], chosen["broadcast_limit"], chosen["columns"]
-        # One that lost its Spark has used that start up: what comes behind it starts when a plan needs it.
+        # A context that lost its Spark has used that start up: the next Spark starts when a plan needs it.
         begun = self._warm if self._engine is None else None
         return AutoEngine(
             _local_starter(chosen, caches)(),

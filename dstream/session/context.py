@@ -49,7 +49,7 @@ class CollectionName(NamedTuple):
 class Context:
     """An engine and the streams on it. Make one with `connect()`; close it, or use it in a `with` block.
 
-    Nothing starts before the first terminal operation needs it, unless `connect(warm=True)` says so.
+    Nothing starts before the first terminal operation needs it, except with `connect(warm=True)`.
     """
 
     def __init__(
@@ -237,7 +237,7 @@ class Context:
             value_type: the type of its values, such as `int`, `list[float]` or a dataclass; unset, the first
                 commit decides. Values of other types are kept too, unless `strict`.
             buckets: into how many parts its entries are divided, which bounds how many tasks read
-                or write it at a time; 16 unless told otherwise, at most 65536.
+                or write it at a time; 16 by default, at most 65536.
             journal: keep every change with its old value, for `journal()`.
             strict: refuse keys and values of other types.
 
@@ -406,14 +406,14 @@ class Context:
     ) -> Job:
         """Submit a pipeline: check it, register it in the storage, start it beside the caller, and return its job.
 
-        A job of that name whose driver is gone goes on, and so does one that failed while its sinks published: if it
-        had begun to publish, what is left is published and nothing is read, which a line of the log says; otherwise
+        A job of that name whose driver is gone is resumed, and so is one that failed while its sinks published: if it
+        had begun to publish, what is left is published and nothing is read, which a line of the log reports; otherwise
         the pipeline runs again from its sources. Its sinks have one copy in either case.
 
         Args:
             pipeline: what runs; it may be changed and submitted again afterwards.
-            name: that of the job; it may stand in `config` as well.
-            config: how it runs; what it does not say, `connect(job=)` and the file of settings may.
+            name: that of the job; `config` may contain it as well.
+            config: how it runs; what it leaves unset is taken from `connect(job=)` and the file of settings.
             afresh: whether to forget such a job, and begin with its sources: sinks that have published get a second
                 copy.
 
@@ -544,7 +544,7 @@ class Context:
         """Remove from the whole storage data that no reader can need any more; return the number of pieces.
 
         That is what `vacuum()` of each collection removes, and the files of collections that were destroyed.
-        Handles to those go on to say so.
+        Handles to those still raise that they were destroyed.
 
         Args:
             older_than: seconds, or a timedelta; what a reader may still need that started less than this ago stays.

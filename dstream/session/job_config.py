@@ -19,7 +19,7 @@ def checked_job(place: str, value: Any) -> JobConfig:
 
     Raises:
         TypeError: it is no `JobConfig`.
-        ValueError: it says what belongs to one job.
+        ValueError: it has a setting that belongs to one job.
     """
     if not isinstance(value, JobConfig):
         raise TypeError(f"{place} must be a JobConfig, not {shown(value)}")

@@ -73,7 +73,7 @@ class StreamingFrame(Generic[T]):
             through: takes the stream of the rows of a batch, and returns a stream: what is to be done with it. What it
                 counts or sorts, it does inside of one batch.
             checkpoint: a folder or URL where Spark keeps how far it has read; without one, the query begins anew.
-            every: so many seconds lie between two batches; unset, each follows the one before.
+            every: the seconds between two batches; unset, each follows the one before.
             until_now: the query ends with what is there now.
 
         Raises:
@@ -101,8 +101,8 @@ class StreamingFrame(Generic[T]):
     ) -> Any:
         """Call a function with the stream of the rows of each batch and its number, and return the query.
 
-        **Guarantee**: at least once: a batch comes again, with the same number, if the program dies before Spark has
-        noted that it was done.
+        **Guarantee**: at least once: a batch is delivered again, with the same number, if the program dies before Spark
+        has noted that it was done.
 
         Args:
             fn: takes the stream and the number, in this process.

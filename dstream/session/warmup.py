@@ -26,7 +26,7 @@ class WarmStart(Generic[E]):
         start: starts an engine.
         activate: makes it known to the thread that asks for it first.
         warm_up: lets it do once what its first job would wait for; the engine may be used meanwhile.
-        stop: ends a start that nobody needs any more, so that its thread ends, too.
+        stop: ends a start that is not needed any more, so that its thread ends, too.
     """
 
     def __init__(
@@ -76,9 +76,9 @@ class WarmStart(Generic[E]):
         self._is_closed = True
         if not self._started.done():
             self._stop()
-        self._thread.join()  # A Spark that stops while a job begins says so on stderr (4.3).
+        self._thread.join()  # A Spark that stops while a job begins reports it on stderr (4.3).
         if not self._is_given:
-            with suppress(Exception):  # Nobody has asked for it, and so for its error.
+            with suppress(Exception):  # It was not asked for, so its error is not reported.
                 self._result().close()
 
     def _result(self) -> E:
