@@ -38,7 +38,7 @@ class InColumns:
         average: the one whose result is `sum / count`.
         supplier: makes the container that `take` begins with; None: the collector's does.
         only: the one type that all numbers have; None: ints, floats or bools.
-        is_fold: an operator of Python makes the containers of groups, so that the order of the items can be told where
+        is_fold: an operator of Python makes the containers of groups, so that the order of the items is visible where
             some are no ints; the container of all groups is of another type than at first as soon as one is none.
         expression: what `of` gives behind `before`, if the compiler could read it.
         first: how many items come first.

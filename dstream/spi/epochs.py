@@ -1,15 +1,15 @@
 """Epochs of unbounded jobs: watermarks, times of steps and receipts; `StateOperator`: state across epochs.
 
-A `StateOperator` knows nothing of jobs, files or engines. An epoch goes like this, whoever runs it:
+A `StateOperator` does not depend on jobs, files or engines. Every engine runs an epoch in these steps:
 
 1. Where the items are, each task makes `partial(...)` of those of one input: one partial for each shard they touch.
-2. Where a shard is, `apply(...)` takes all partials of the epoch at once, then lets the watermark move, and gives what
-   goes on. What it returns as the delta holds the values that changed, not the items.
+2. Where a shard is, `apply(...)` takes all partials of the epoch at once, then lets the watermark move, and emits
+   the results. What it returns as the delta holds the values that changed, not the items.
 3. The state is `dump`ed now and then; a later process makes it again with `load` and one `patch` for each delta since.
 
-So no function of the user's has to be deterministic: what it made of an item is kept, and not computed again.
+So no function of the user's has to be deterministic: what it made of an item is stored, and not computed again.
 
-All of it is plain values: those that go to tasks travel pickled; those that come back are receipts, which count only if
+All of it is plain values: those for tasks are sent pickled; those that tasks return are receipts, which count only if
 the epoch is committed.
 """
 
@@ -60,8 +60,8 @@ class EpochTime:
         new: the watermark at its end, not below `old`; before all items are read it is not known, and is `old`.
         is_resumed: this is the first epoch of a driver, after a pause of unknown length.
         clock_deadline: the least one that a shard of the step had before the epoch: all shards judge by it alike.
-        shard: the number of the shard that is told.
-        ended: the numbers of the inputs behind which nothing comes after this epoch; told to operators of fixed shards.
+        shard: the number of the shard.
+        ended: the numbers of the inputs that end with this epoch; passed to operators of fixed shards.
     """
 
     epoch: int
@@ -139,7 +139,7 @@ class ShardState(Protocol):
         ...
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
-        """Give the keys with their states, for whoever looks into a running job."""
+        """Give the keys with their states, for views of a running job."""
         ...
 
     def __len__(self) -> int:
@@ -253,10 +253,10 @@ class StateOperator(Protocol):
 
 @runtime_checkable
 class WatermarkPolicy(Protocol):
-    """Says how far the time of one partition of a source has come. It is picklable, and kept with each epoch.
+    """The progress of event time in one partition of a source. It is picklable, and stored with each epoch.
 
-    One with an attribute `greatest_only` that is True is told only the greatest timestamp of an epoch. One whose class
-    has `settings`, the names of attributes, takes their values from the pipeline that the job goes on with.
+    A policy with an attribute `greatest_only` that is True gets only the greatest timestamp of an epoch. A policy whose
+    class has `settings`, the names of attributes, takes their values from the pipeline with which the job is resumed.
     """
 
     def report(self, timestamp: int, now: float) -> None:
@@ -366,8 +366,8 @@ class StepTime:
             without those that have ended; `END_OF_TIME` only if all sources have.
         clock_deadline: the least reading of the clock that a shard of the step waits for; None: none does.
         minimum: the watermark is not less, however far behind an input is.
-        ended: the numbers of the inputs behind which nothing comes after this epoch.
-        has_new_end: one of them ends in this epoch, and each shard has to hear of it.
+        ended: the numbers of the inputs that end with this epoch.
+        has_new_end: one of them ends in this epoch, which is passed to each shard.
     """
 
     epoch: int
@@ -441,7 +441,7 @@ def target_of(shard: int, shards: int, targets: int) -> int:
     """Return which of several tasks has a shard.
 
     A task has shards that follow each other, so that the items of all tasks together are in the order of the shards,
-    however many tasks there are: what stands behind a step sees the same order on any engine.
+    for any number of tasks: the steps behind a step see the same order on any engine.
     """
     return shard * targets // shards
 
@@ -473,7 +473,7 @@ class StepState(Protocol):
         ...
 
     def relieve(self) -> bool:
-        """Let shards move to disk that can, since this process has more in memory than it may; say if any did."""
+        """Move shards to disk that can be, since this process is over its memory bound; return whether any was."""
         ...
 
     def staged(self) -> tuple[ShardChange, ...]:

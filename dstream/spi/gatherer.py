@@ -50,7 +50,7 @@ class Downstream(Protocol[R_contra]):
         ...
 
     def is_rejecting(self) -> bool:
-        """Say whether no more items are wanted."""
+        """Return whether no more items are wanted."""
         ...
 
 
@@ -113,7 +113,7 @@ class Gatherer(Generic[T, A, R]):
         """Return a gatherer of your own.
 
         Without a `combiner` one task takes all items, in order. With one, each partition runs on its own, with
-        a state of its own: it pushes into the place where it stands, then the states are combined in order and
+        a state of its own: it emits in the place of its partition, then the states are combined in order and
         the finisher runs once. So what is pushed for an item must not depend on items of other partitions.
 
         Args:
@@ -206,7 +206,7 @@ _NONE: Any = object()
 
 
 def _runs_anywhere(gatherer: Gatherer[Any, Any, Any]) -> bool:
-    """Say whether each partition may run a gatherer as if there were no others."""
+    """Return whether each partition may run a gatherer as if there were no others."""
     kind = gatherer.parallel
     return isinstance(kind, ItemWise) and not (isinstance(kind, Calling) and kind.is_shared)
 
@@ -288,7 +288,7 @@ class Place:
     """The position of a partition's items in the stream.
 
     Attributes:
-        offset: how many items stand before them.
+        offset: how many items precede them.
         size: how many items the partition has.
         total: how many items the stream has.
     """
@@ -451,7 +451,7 @@ class _Through:
     downstream: Downstream[Any]
 
     def push(self, item: Any, /) -> bool:
-        # `left` may push although it was told that no more is wanted.
+        # `left` may push although no more is wanted.
         if self.is_rejecting():
             return False
         if self.right.integrator(self.states.right, item, self.downstream) is False:

@@ -216,7 +216,7 @@ class Overflow(Protocol):
     """Takes groups that do not fit into the memory of a process, and gives them back combined, once."""
 
     def is_due(self) -> bool:
-        """Say whether the process occupies more than it may."""
+        """Return whether the process occupies more than it may."""
         ...
 
     def take(self, groups: dict[Any, Any]) -> None:

@@ -74,7 +74,7 @@ class Nowhere:
     """A sink, its target, the write job of one epoch, and the writer: none of them keeps anything.
 
     Attributes:
-        label: what stands in pictures.
+        label: the name in pictures.
     """
 
     label: str = "nowhere"
@@ -125,7 +125,7 @@ class Nowhere:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ProcessorSink(_NamedProcessors):
-    """Processors that take items and emit none. A plan runs them before a `Nowhere` that stands in its place."""
+    """Processors that take items and emit none. A plan runs them before a `Nowhere`, which replaces it."""
 
     @property
     def label(self) -> str:
@@ -143,7 +143,7 @@ class ProcessorSink(_NamedProcessors):
         return None
 
     def open(self, context: Collections) -> Nowhere:
-        """Refuse: nobody has put the processors into a plan.
+        """Refuse: the processors are in no plan.
 
         Raises:
             UnsupportedError: always.

@@ -32,8 +32,8 @@ class Records(Protocol):
     was acknowledged survives a SIGKILL of any process. Readers and writers see all that was acknowledged before they
     began, and never half of it.
 
-    Every method raises an IllegalStateError if what stands in the storage is not what was written there, and an
-    EngineError if the storage fails; both name the record. A TypeError or ValueError says that an argument is wrong.
+    Every method raises an IllegalStateError if the stored bytes are not what was written, and an
+    EngineError if the storage fails; both name the record. A TypeError or ValueError reports a wrong argument.
     """
 
     def read(self, name: str) -> Record | None:
@@ -41,7 +41,7 @@ class Records(Protocol):
         ...
 
     def write(self, name: str, data: bytes, version: int) -> bool:
-        """Write the next version of a record, unless somebody else has.
+        """Write the next version of a record, unless another process has written it.
 
         Args:
             name: that of the record.
@@ -53,7 +53,7 @@ class Records(Protocol):
             write the same version, one gets True.
 
         Raises:
-            EngineError: the storage fails, and whether this was written is not known; `read` says what is there.
+            EngineError: the storage fails, and whether this was written is not known; `read` returns what is stored.
         """
         ...
 
@@ -75,7 +75,7 @@ class Records(Protocol):
 
 
 class StateFile(NamedTuple):
-    """A file that stands there, whether anybody names it or not.
+    """A stored file, whether an index names it or not.
 
     Attributes:
         name: as it was given to `write`.
@@ -102,12 +102,12 @@ class StateFiles(Protocol):
     def write(self, name: str, data: bytes) -> None:
         """Write a file of a name that was never used. A process that dies meanwhile may leave a part of it.
 
-        Nobody knows the name before this has returned, so nobody reads a part.
+        The name is published only after this has returned, so no reader sees a part.
         """
         ...
 
     def read(self, name: str, offset: int, length: int) -> bytes:
-        """Return so many bytes of a file, or fewer where it ends.
+        """Return `length` bytes of a file, or fewer where it ends.
 
         Raises:
             FileNotFoundError: there is no such file.

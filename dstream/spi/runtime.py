@@ -212,13 +212,13 @@ class Service(Generic[S]):
 
 @runtime_checkable
 class OpenedLater(Protocol):
-    """A value that stands for a source or a service until there is a context, such as a map that is known by its name.
+    """A placeholder of a source or a service until there is a context, such as a map of which only the name is known.
 
-    It travels and is stored without one. `dstream.plan.walk.opened` puts what it stands for in its place.
+    It is sent and stored without one. `dstream.plan.walk.opened` replaces it by the source or the service.
     """
 
     def opened(self, context: Collections) -> Any:
-        """Return the source or the service that it stands for.
+        """Return the source or the service.
 
         Args:
             context: has the collections of the storage.

@@ -4,8 +4,8 @@ Who does what, in which process, for one epoch of a job; a bounded job is one ep
 
 1. The driver opens the target: `sink.open(context)`.
 2. The driver begins: `target.begin(job, epoch)`. If `is_done`, the epoch was committed before; nothing else happens.
-3. The tasks get `writer`, pickled, and write where nobody looks. What each attempt gives are receipts: plain data,
-   small, that say where its output is. An attempt may fail anywhere, or run twice at the same time; its receipts are
+3. The tasks get `writer`, pickled, and write where no reader looks. Each attempt gives receipts: small plain data
+   with the location of its output. An attempt may fail anywhere, or run twice at the same time; its receipts are
    lost then.
 4. The driver has the receipts of one attempt of each task, in encounter order, and calls `commit(receipts)`: from
    then on everything that they name is visible, all at once. If anything fails before, it calls `abort()`.
@@ -15,9 +15,9 @@ before it commits, with the job and the number of the epoch. If it dies, another
 the same epoch, which shows nothing and takes nothing back, and commits those receipts. What was written and not
 committed stays for a day at least.
 
-**Idempotence.** An epoch of a job is committed once, whoever asks and however often: a commit of one that is not newer
-than the last one of its job does nothing. Epochs of a job are committed in the order of their numbers. A job has its
-name in a target for itself: two sinks of one job that write into one target call their jobs differently.
+**Idempotence.** An epoch of a job is committed once, by any process and however often that asks: a commit of one that
+is not newer than the last one of its job does nothing. Epochs of a job are committed in the order of their numbers. A
+job has its name in a target for itself: two sinks of one job that write into one target call their jobs differently.
 
 **What may fail.** `open`, `begin` and `commit` raise what stops them, such as a full disk or a server that is not
 there. The target is then as it was or, if only the answer to a commit was lost, as it is after the commit; `commit`
@@ -163,7 +163,7 @@ class Target(Protocol[R_co]):
     """The opened destination of a sink, in the driver for as long as a job runs.
 
     A target that keeps something of each commit may have a method `tidy(older_than)`. A job without an end calls it
-    behind each epoch that it has published: remove a little of what is older than so many seconds.
+    behind each epoch that it has published: remove a little of what is older than this number of seconds.
 
     A target that makes one file of several epochs has two methods more, for jobs without an end. `begin_epoch(job,
     epoch)` takes the place of `begin`: what it returns may hold back what it commits, which is decided from then on
@@ -174,7 +174,7 @@ class Target(Protocol[R_co]):
     def begin(self, job: str | None, epoch: int = 1) -> WriteJob[Writer | MapWriter]:
         """Prepare to write one epoch of a job, or to commit receipts that another process has.
 
-        Whoever looks at the target sees no difference, and what others have begun stays as it is.
+        Readers of the target see no difference, and what other processes have begun stays as it is.
 
         Args:
             job: names the job in this target; None: a job of its own, which only what this call returns can commit.
@@ -219,7 +219,7 @@ class WriteJob(Protocol[W_co]):
     def abort(self) -> None:
         """Remove the output of this run's tasks, as far as it is known; raises nothing.
 
-        Afterwards nobody may commit receipts of this run. After a commit there is nothing that it takes back.
+        Afterwards receipts of this run must not be committed. After a commit it takes back nothing.
 
         An epoch of an unbounded job that gave no receipts calls `end_empty()` in its place, if there is such a method:
         most epochs may be so, and a search for what attempts have left takes its time.
@@ -234,12 +234,12 @@ class Writer(Protocol):
     fields; it writes nothing, and calls no function of the user's. A sort before it, which keeps all items, looks at
     its first ones with it, so that nothing is sorted that cannot be written. A `MapWriter` is given an entry.
 
-    Parallelism: every task writes on its own, to a place of its own, which nobody sees before the commit.
+    Parallelism: every task writes on its own, to a place of its own, which is invisible before the commit.
     On re-run: a task may run twice, also at the same time; the receipts of one attempt are committed.
     """
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
-        """Write the items of one task, in order; give receipts, small, that say where they are."""
+        """Write the items of one task, in order; give receipts: small plain data with their location."""
         ...
 
 
@@ -319,7 +319,7 @@ class CountingEntries(ForwardingWriter):
 
 def _counted(write: Callable[[Iterator[Any]], Iterator[Receipt]], items: Iterator[Any]) -> Iterator[Receipt]:
     numbers = count(1)
-    # `compress` takes a number behind each item, so the next one tells how many there were, without a call for any.
+    # `compress` takes a number behind each item, so the next one is their count, without a call for each item.
     for receipt in write(compress(items, numbers)):
         # In a tuple: a receipt of a user's writer may be an int, too.
         yield (receipt,)

@@ -54,7 +54,7 @@ T_co = TypeVar("T_co", covariant=True)
 class Split(Protocol[T_co]):
     """One part of a source. It travels pickled, and the worker that owns it opens it.
 
-    Parallelism: one task reads one split, from the start to the end or until nobody asks for more.
+    Parallelism: one task reads one split, from the start to the end or until no more items are wanted.
     On re-run: `read` may be called again, in another process, and must give the same items.
     """
 
@@ -82,7 +82,7 @@ class InBlocks(Split[T_co], Protocol[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class ArrowRows:
-    """Items that stand in columns of Arrow, so that an engine may work on these and make no objects.
+    """Items stored in columns of Arrow, so that an engine may work on these and make no objects.
 
     Attributes:
         size: how many items there are.
@@ -94,7 +94,7 @@ class ArrowRows:
             `item[0]`, in the order of `parts`. None runs code of the item's class. Nothing: the items are the one part.
         items: gives the items at some places, a `slice` or an array of NumPy, as `Split.read` gives them; one after
             another where that saves memory.
-        most: so many items are made at a time, for the sake of memory.
+        most: at most this number of items are made at a time, for the sake of memory.
         again: reads the same rows once more, in any process; None: they cannot be, or at a high cost.
         item_class: the class of all items, which have no attributes but its fields; None if it is not known.
     """
@@ -164,13 +164,13 @@ class RowsAgain(Protocol):
 
 @runtime_checkable
 class InArrow(Split[T_co], Protocol[T_co]):
-    """A split whose items stand in columns of Arrow anyway; others leave it out.
+    """A split whose items are stored in columns of Arrow anyway; others leave it out.
 
-    Parts that nobody asks for need not be read: a value there that no object of Python could be made of is no error.
+    Parts that are not asked for need not be read: a value in them that has no object of Python is no error.
     """
 
     def arrow_rows(self) -> Iterator[ArrowRows | Iterator[T_co]] | None:
-        """Open the split and give its items in order: rows, and an iterator of those that stand in no columns.
+        """Open the split and give its items in order: rows, and an iterator of the items that are in no columns.
 
         None if none of them does.
         """
@@ -178,12 +178,12 @@ class InArrow(Split[T_co], Protocol[T_co]):
 
 
 class Misread(NamedTuple):
-    """A record that does not become an item. To say where it stands may take reading, so that is asked for.
+    """A record that does not become an item. To find its location may take reading, so that is done when asked for.
 
     Attributes:
         problem: what the parser raised.
-        record: gives what stands there, and where.
-        error: gives the exception that ends the run, unless somebody deals with it.
+        record: gives the content of the record, and its location.
+        error: gives the exception that ends the run, unless it is handled.
     """
 
     problem: Exception
@@ -202,10 +202,10 @@ class SplitOfRecords(Split[T_co], Protocol[T_co]):
 
 @runtime_checkable
 class OfRecords(Protocol):
-    """A source whose splits are `SplitOfRecords`: `ignore`, `resolve` and `on_error` may stand behind it.
+    """A source whose splits are `SplitOfRecords`: `ignore`, `resolve` and `on_error` may follow it.
 
     Attributes:
-        on_bad: what becomes of bad records that nobody there deals with: `"fail"` or `"skip"`.
+        on_bad: the treatment of bad records that these steps do not handle: `"fail"` or `"skip"`.
         into: a reducer that gets a dead letter for each of them instead, or None.
     """
 
@@ -251,7 +251,7 @@ class Source(Protocol[T_co]):
 
 @runtime_checkable
 class Counted(Protocol):
-    """A source that can say how many splits it gives; others leave it out. `stream.explain()` asks it."""
+    """A source that can count its splits; others leave it out. `stream.explain()` asks for it."""
 
     def count_splits(self, parallelism: int) -> int | None:
         """Return how many splits `splits(parallelism)` would give, reading nothing; None if that takes reading."""
@@ -374,8 +374,8 @@ class StreamSource(Protocol[T_co]):
         Args:
             offsets: how far each partition has been read, also those that were left out within the last day
                 (`JobConfig(keep=)`).
-            most: at most so many items of each partition; None: all that are there. A source that cannot count items
-                without reading them may go by their size. One that knows how many are left returns a `Reached`.
+            most: the greatest number of items of each partition; None: all that are there. A source that cannot count
+                items without reading them may go by their size. One that knows how many are left returns a `Reached`.
 
         Raises:
             SourceError: items from these offsets on were removed before they were read, or a partition is gone.

@@ -170,7 +170,7 @@ class Storage(Protocol):
         ...
 
     def state_files(self, job: str) -> StateFiles:
-        """Return where the state of a job stands. They travel to tasks, but for those of the memory of one process.
+        """Return the files of the state of a job. They are sent to tasks, but for those in the memory of one process.
 
         Args:
             job: its id.
@@ -215,7 +215,7 @@ class Store(Protocol):
     Attributes:
         name: its name.
         identity: a text; a store of the same name that is made later has another one.
-        options: how it was made; a type that the first commit decided stands there as soon as it is known.
+        options: how it was made; it contains a type that the first commit decided as soon as it is known.
         in_process: its splits hold the data themselves, since no other process could read it.
         location: the folder or URL of a table that other tools read; None if there is none.
     """

@@ -105,7 +105,7 @@ class ProcessorSupplier:
         """Get ready; called once in each process, before `get`."""
 
     def get(self, count: int) -> Sequence[Processor]:
-        """Return so many new processors.
+        """Return `count` new processors.
 
         Args:
             count: at least 1.
@@ -143,7 +143,7 @@ def checked_count(made: Sequence[Processor], count: int) -> list[Processor]:
 
     Raises:
         TypeError: one of those is no processor.
-        ValueError: those are not so many, or one is there twice.
+        ValueError: their number is not `count`, or one is there twice.
     """
     found = list(made)
     for each in found:
@@ -204,7 +204,7 @@ AnySupplier = Callable[[], Processor] | ProcessorSupplier | ProcessorMetaSupplie
 
 
 def meta_supplier(supplier: AnySupplier) -> ProcessorMetaSupplier:
-    """Return the meta-supplier that a supplier of any kind stands for.
+    """Return the meta-supplier of a supplier of any kind.
 
     Raises:
         TypeError: it is none.
@@ -213,7 +213,7 @@ def meta_supplier(supplier: AnySupplier) -> ProcessorMetaSupplier:
 
 
 def supplier_of(supplier: Any) -> ProcessorSupplier:
-    """Return the supplier that one which is no meta-supplier stands for.
+    """Return the supplier of an object that is no meta-supplier.
 
     Raises:
         TypeError: it is none.
@@ -232,7 +232,7 @@ def supplier_of(supplier: Any) -> ProcessorSupplier:
 
 
 def _arguments(fn: Callable[..., Any]) -> str:
-    """Return the arguments without which a function cannot be called; nothing also if nobody knows."""
+    """Return the arguments without which a function cannot be called; nothing also if they are unknown."""
     import inspect  # Graphs alone need it.
 
     try:
