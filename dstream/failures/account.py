@@ -108,7 +108,7 @@ def copied(error: E, without: Iterable[str]) -> E:
     left = [note for note in error.__dict__.get("__notes__", ()) if note not in set(without)]
     try:
         copy = rebuilt(type(error), arguments_of(error), state_of(error))
-    except TypeError:  # A class in C without a constructor, as that of pydantic: nobody raises one object of it twice.
+    except TypeError:  # A class in C without a constructor, as that of pydantic: one object of it is not raised twice.
         return error
     if left:
         copy.__dict__["__notes__"] = left
@@ -119,9 +119,9 @@ def copied(error: E, without: Iterable[str]) -> E:
 
 _ATTRIBUTE = "__dstream_failure__"
 _ON_THE_WAY = "__dstream_failing__"
-"""With the number of a thread behind it: what is known of an exception that this thread has raised and not yet told."""
+"""With the number of a thread behind it: what is known of an exception that this thread raised and did not report yet."""
 _TOLD = "__dstream_told__"
-"""With the number of a thread behind it: what this thread has told last."""
+"""With the number of a thread behind it: what this thread has reported last."""
 
 
 class _Missing:
@@ -224,7 +224,7 @@ def blame(error: BaseException, step: Any, item: Any = MISSING) -> None:
     An exception that already came out of a stream, inside of a function of the user's, is the
     failure of the step that called this function; what is known of the inner stream is kept.
 
-    Threads may raise one object at once, so each of them keeps this for itself until it is told.
+    Threads may raise one object at once, so each of them stores this for itself until it is reported.
     """
     known = known_of(error)
     if known is None or known.account is not None:
@@ -255,7 +255,7 @@ def told(error: Exception, known: Failure) -> Exception:
     """Return the exception whose `failure` is `known`: `error`, or a copy if it is that of another raise already.
 
     An exception may be an object of a module, raised again and again, by several threads at once. Each time
-    it has another item, and whoever caught it before has to find his.
+    it has another item, and the handler that caught it before has to find its own.
     """
     forget(error)
     held: Failure = error.__dict__.setdefault(_ATTRIBUTE, known)  # At once: only one thread finds no other.
@@ -307,7 +307,7 @@ def _name(what: str) -> str:
 
 
 def refuse_an_end(error: BaseException) -> None:
-    """Raise a RuntimeError in place of a StopIteration, which whoever iterates would take for the end of the items."""
+    """Raise a RuntimeError in place of a StopIteration, which a loop would take for the end of the items."""
     if isinstance(error, StopIteration):
         origin = origin_of(error)
         raise stopped("a function" if origin is None else origin.function) from error

@@ -5,7 +5,7 @@ what is kept here costs nothing while all goes well. It is kept only as long as 
 step that is to blame: the same exception may be raised again later, on another item. Several threads may even raise
 one object at once, so each thread keeps what it knows for itself.
 
-Names decide nothing here: a user's folder may be called `sources`, and so may a checkout that stands above it.
+Names decide nothing here: a user's folder may be called `sources`, and so may a checkout above it.
 """
 
 from __future__ import annotations
@@ -205,12 +205,12 @@ _HOME = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def is_ours(frame: FrameType) -> bool:
-    """Say whether a frame runs code of dstream."""
+    """Return whether a frame runs code of dstream."""
     return _are_ours(frame.f_globals.get("__name__", ""), frame.f_globals.get("__file__"))
 
 
 def is_our_name(module: str) -> bool:
-    """Say whether the module of this name belongs to dstream."""
+    """Return whether the module of this name belongs to dstream."""
     return _are_ours(module, getattr(sys.modules.get(module), "__file__", None))
 
 
@@ -224,9 +224,9 @@ def _are_ours(name: str, file: str | None) -> bool:
 
 
 def is_installed(file: str) -> bool:
-    """Say whether a file belongs to Python, or to a package that was installed for it.
+    """Return whether a file belongs to Python, or to a package that was installed for it.
 
-    A folder called `site-packages` counts if Python searches it for modules, not if it stands above the user's own.
+    A folder called `site-packages` counts if Python searches it for modules, not if it is above the user's own.
     """
     return os.path.abspath(file).startswith(_folders(tuple(sys.path)))
 
@@ -248,7 +248,7 @@ class Origin:
     """The source of an exception: the innermost line of the user's own code.
 
     Attributes:
-        function: the function that this line stands in.
+        function: the function that contains this line.
         kind: the name of the exception's type.
         text: the line itself; empty if its source was not at hand.
         cause: where the exception came from that this one was raised from.
@@ -308,7 +308,7 @@ somewhere there."""
 
 
 def _is_of(frame: FrameType, modules: Collection[str]) -> bool:
-    """Say whether a frame runs code of installed modules: a user's file in a folder `queue` is none of Python's."""
+    """Return whether a frame runs code of installed modules: a user's file in a folder `queue` is none of Python's."""
     if _top(frame) not in modules:
         return False
     file = _file(frame)
@@ -342,13 +342,13 @@ _STANDARD = (sys.stdlib_module_names | {"more_itertools"}) - {"__main__"}
 def item_of(error: BaseException, within: FrameType, missing: Any) -> Any:
     """Find the item on which a user's function failed; `missing` if it is not certain.
 
-    Whoever called the function kept it with `error`, or that no single item belongs to the call. For the functions of
-    those who did not, it is looked for in the frames: the loop of ours that called the function names it `item`.
+    The caller of the function stored it with `error`, or that no single item belongs to the call. If a caller
+    did not, it is looked for in the frames: the loop of ours that called the function names it `item`.
 
     Args:
         error: what was raised.
         within: the frame in which it is looked at.
-        missing: what is returned if nobody knows.
+        missing: what is returned if it is unknown.
     """
     kept = item_failed_on(error)
     if kept is not MISSING_ITEM:
@@ -399,7 +399,7 @@ def _entries(entry: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
 
 
 def is_full() -> bool:
-    """Say whether the user asked for whole tracebacks: `DSTREAM_TRACEBACK=full`."""
+    """Return whether the user asked for whole tracebacks: `DSTREAM_TRACEBACK=full`."""
     return os.environ.get("DSTREAM_TRACEBACK", "").strip().lower() == "full"
 
 
@@ -434,7 +434,7 @@ _set = BaseException.__setattr__
 
 
 def is_of_spark(error: BaseException) -> bool:
-    """Say whether an exception comes from Spark: by its type, or since code of Spark's raised it."""
+    """Return whether an exception comes from Spark: by its type, or since code of Spark's raised it."""
     if type(error).__module__.partition(".")[0] in _SPARK:
         return True
     frames = [frame for frame, _ in _entries(error.__traceback__)]

@@ -42,7 +42,7 @@ class JobFiles:
 
     Attributes:
         name: unlike that of any other job.
-        folder: where all of it stands.
+        folder: the location of all of it.
         files: below the folder, by their names.
         modules: a digest of what each module that was given by its path holds, by its name.
         is_elsewhere: this is another machine than that of the driver, whose folders are not here.
@@ -74,7 +74,7 @@ _searched: set[str] = set()
 
 
 def attached(name: str) -> Path:
-    """Return where a file or a folder stands that travels with the job: `JobConfig(files=)` names it.
+    """Return the location of a file or a folder that is sent with the job: `JobConfig(files=)` names it.
 
     For functions of the pipeline, on whatever machine they run. The file is as it was when the job was submitted; all
     tasks of a machine read one copy, which is not to be written to.
@@ -135,7 +135,7 @@ def of_job(files: JobFiles | None) -> None:
 
 
 def is_of_a_job(folder: str) -> bool:
-    """Say whether modules in `folder` are those of a job."""
+    """Return whether modules in `folder` are those of a job."""
     return folder in _searched
 
 
@@ -183,7 +183,7 @@ def _end(files: JobFiles) -> None:
             return
         del _users[files.name], _in_process[files.name]
         for place in files.first + files.last:
-            with suppress(ValueError):  # Somebody may have made a list of their own.
+            with suppress(ValueError):  # A caller may have replaced the list.
                 sys.path.remove(place)
 
 

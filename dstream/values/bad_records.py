@@ -18,7 +18,7 @@ class DeadLetter:
         error: the name of the exception's class.
         message: what the exception says.
         step: the call that made the step, such as `.map(parse)`.
-        where: the file and line of that call; empty if nobody knows.
+        where: the file and line of that call; empty if unknown.
 
     Example:
         >>> DeadLetter("x", "ValueError", "no number", ".map(parse)", "orders.py:7").item
@@ -39,7 +39,7 @@ class BadRecord:
     Attributes:
         path: the file, absolute or a URL.
         line: where it begins, from 1; in a format without lines, the number of the record.
-        text: what stands there; bytes that are no text are written as `\xe9`, and a long text is cut.
+        text: the content; bytes that are no text are written as `\xe9`, and a long text is cut.
 
     Example:
         >>> BadRecord("/data/orders.csv", 7, "12,x").line
@@ -55,9 +55,9 @@ class EncodedLines(Sequence[str]):
     r"""Lines of a text, in UTF-8.
 
     Attributes:
-        data: the lines, each followed by "\n", which stands nowhere else.
+        data: the lines, each followed by "\n", which is nowhere else.
         is_ascii: each byte is a character.
-        are_few: whoever reads them reads few others.
+        are_few: their reader reads few others.
 
     Example:
         >>> lines = EncodedLines(b"sea\nwhale\n", is_ascii=True)

@@ -99,7 +99,7 @@ def keys_of(fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
 
 
 def are_pairs(items: Sequence[Any]) -> bool:
-    """Say whether all items are entries or pairs; False also where only a look at each can tell."""
+    """Return whether all items are entries or pairs; False also where that needs a look at each."""
     kinds = set(map(type, items))
     return kinds == {Entry} or (kinds <= {Entry, tuple} and set(map(len, items)) == {2})
 
@@ -115,7 +115,7 @@ class JournalEvent(NamedTuple):
         kind: `"ADDED"`, `"UPDATED"` or `"REMOVED"`.
         old_value: the value before; None for `"ADDED"`.
         new_value: the value after; None for `"REMOVED"`.
-        offset: where it stands in the journal: larger than every offset before it, never 0, and no
+        offset: its position in the journal: larger than every offset before it, never 0, and no
             number without gaps. `journal(since=offset)` gives what came after it.
         timestamp: when it was committed, in milliseconds since 1970, by the clock of the process that wrote it, or of
             the server; None if an older dstream has written it.
@@ -132,7 +132,7 @@ class JournalEvent(NamedTuple):
 class UseEvent(JournalEvent):
     """An entry of a cache lives longer, since it was looked up.
 
-    It stands among the changes in the store, has an offset as they have, and is given to no user: nothing has changed.
+    It is stored among the changes, has an offset as they have, and is given to no user: nothing has changed.
     """
 
     __slots__ = ()
@@ -149,8 +149,8 @@ class PairsOfOneValue(_Zip):
     """Iterator of the pairs of each item and one value, at the speed of C.
 
     Attributes:
-        keys: the items; whoever takes them takes the pairs.
-        value: stands in each pair.
+        keys: the items; to take them is to take the pairs.
+        value: the second member of each pair.
 
     Example:
         >>> list(PairsOfOneValue(iter("ab"), 1))

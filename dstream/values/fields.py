@@ -66,12 +66,12 @@ def _field_names(kind: Any) -> tuple[str, ...]:
 
 
 def is_attrs(kind: object) -> bool:
-    """Say whether `attrs` made a class."""
+    """Return whether `attrs` made a class."""
     return isinstance(kind, type) and hasattr(kind, "__attrs_attrs__")
 
 
 def is_model(kind: object) -> bool:
-    """Say whether a class is a pydantic model."""
+    """Return whether a class is a pydantic model."""
     pydantic: Any = sys.modules.get("pydantic")  # The module of a model has imported it.
     return pydantic is not None and isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)
 
@@ -143,7 +143,7 @@ def in_words(hint: Any) -> str:
 
 
 def is_typed_dict(kind: object) -> bool:
-    """Say whether something is a `TypedDict`, of `typing` or of `typing_extensions`, and let one travel to workers.
+    """Return whether something is a `TypedDict`, of `typing` or of `typing_extensions`, and let one travel to workers.
 
     Example:
         >>> from dstream.values.fields import is_typed_dict
@@ -160,12 +160,12 @@ def is_typed_dict(kind: object) -> bool:
 
 
 def is_required_key(kind: Any, name: str, hint: Any) -> bool:
-    """Say whether a key of a `TypedDict` has to be there.
+    """Return whether a key of a `TypedDict` has to be there.
 
     Args:
         kind: the class.
         name: the key.
-        hint: its annotation, with what stands around the type.
+        hint: its annotation, with the qualifiers around the type.
 
     Example:
         >>> from dstream.values.fields import is_required_key
@@ -178,7 +178,7 @@ def is_required_key(kind: Any, name: str, hint: Any) -> bool:
 
 
 def has_plain_fields(kind: type) -> bool:
-    """Say whether a dataclass or a named tuple takes its fields, keeps them, and gives them, without code of its own.
+    """Return whether a dataclass or a named tuple takes, stores and gives its fields without code of its own.
 
     Example:
         >>> from dstream.values.fields import has_plain_fields
@@ -220,12 +220,12 @@ def _has_plain_fields(kind: Any) -> bool:
 
 
 def has_fields_alone(item: object, kind: type) -> bool:
-    """Say whether an object is of a class with plain fields, and has no attribute of its own beside these."""
+    """Return whether an object is of a class with plain fields, and has no attribute of its own beside these."""
     return type(item) is kind and all(map(field_names(kind).__contains__, getattr(item, "__dict__", ())))
 
 
 def is_of_dataclass(method: Any) -> TypeGuard[FunctionType]:
-    """Say whether `dataclasses` wrote a method; one of the user's may come out of a text, too, as with `python -c`.
+    """Return whether `dataclasses` wrote a method; one of the user's may come out of a text, too, as with `python -c`.
 
     Example:
         >>> from dstream.values.fields import is_of_dataclass
@@ -247,7 +247,7 @@ def is_of_named_tuple(new: Any) -> bool:
 
 
 def has_own_code(kind: type) -> bool:
-    """Say whether a class has code or attributes other than its fields and what the standard library generates.
+    """Return whether a class has code or attributes other than its fields and what the standard library generates.
 
     Looked up anew in each call, since a method may be assigned to a class at any time.
 
@@ -341,7 +341,7 @@ def _is_read_alike(name: str) -> bool:
 
 
 def has_default(field: dataclasses.Field[Any]) -> bool:
-    """Say whether a field of a dataclass need not be given."""
+    """Return whether a field of a dataclass need not be given."""
     return not (is_missing(field.default) and is_missing(field.default_factory))
 
 
@@ -384,12 +384,12 @@ _FACTORIES = (list, dict, set, frozenset, tuple, str, bytes, bytearray, int, flo
 
 
 def is_missing(default: object) -> bool:
-    """Say whether it stands for no default; a class that came pickled by value has an object of its own for that."""
+    """Return whether it marks a missing default; a class pickled by value has an object of its own for that."""
     return isinstance(default, type(dataclasses.MISSING))
 
 
 def is_same(found: Any, value: Any) -> bool:
-    """Say whether two values are equal and of the same types, also inside of lists, dicts and classes with fields.
+    """Return whether two values are equal and of the same types, also inside of lists, dicts and classes with fields.
 
     Example:
         >>> from dstream.values.fields import is_same

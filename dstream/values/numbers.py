@@ -379,5 +379,5 @@ def exact_float(value: Any) -> float:
 
 
 def is_complex(value: Any) -> bool:
-    """Say whether `value` is a complex number and no real one; its imaginary part may be 0."""
+    """Return whether `value` is a complex number and no real one; its imaginary part may be 0."""
     return isinstance(value, Complex) and not isinstance(value, Real)

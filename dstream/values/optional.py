@@ -74,11 +74,11 @@ class Optional(Generic[T_co]):
         return _EMPTY
 
     def is_present(self) -> bool:
-        """Say whether there is a value."""
+        """Return whether there is a value."""
         return self._value is not _ABSENT
 
     def is_empty(self) -> bool:
-        """Say whether there is no value."""
+        """Return whether there is no value."""
         return self._value is _ABSENT
 
     def get(self) -> T_co:

@@ -79,16 +79,16 @@ a third of the time that `isnan` takes for each."""
 
 
 def holds_nan(keys: Sequence[Any]) -> bool:
-    """Say whether a float among `keys`, of Python or of NumPy, is NaN."""
+    """Return whether a float among `keys`, of Python or of NumPy, is NaN."""
     if keys and type(keys[0]) is float:
-        with suppress(Exception):  # Keys that are no numbers may stand among floats.
+        with suppress(Exception):  # Keys that are no numbers may be among floats.
             if all(math.hypot(*keys[start : start + _TOGETHER]) < math.inf for start in range(0, len(keys), _TOGETHER)):
                 return False
     return any(map(_is_floating, set(map(type, keys)))) and any(map(is_nan, keys))
 
 
 def is_nan(key: Any) -> bool:
-    """Say whether `key` is a NaN of Python or of NumPy."""
+    """Return whether `key` is a NaN of Python or of NumPy."""
     return _is_floating(type(key)) and bool(key != key)
 
 

@@ -35,12 +35,12 @@ class Predicate(ABC):
     __slots__ = ()
 
     def __call__(self, item: object) -> bool:
-        """Say whether an item satisfies the condition; one of which that is not known does not."""
+        """Return whether an item satisfies the condition; one of which that is not known does not."""
         return self.truth(item) is True
 
     @abstractmethod
     def truth(self, item: object) -> bool | None:
-        """Say whether an item satisfies the condition, None if a field that is None leaves that open."""
+        """Return whether an item satisfies the condition, None if a field that is None leaves that open."""
 
     def __and__(self, other: Predicate) -> Predicate:
         return And((*_parts(And, self), *_parts(And, other)))
@@ -247,7 +247,7 @@ def value_at(path: str, item: object) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def _parsed(path: str) -> tuple[bool, list[str]]:
-    """Say whether a path begins at the key, and which names follow."""
+    """Return whether a path begins at the key, and which names follow."""
     first, *names = path.split(".")
     return first == "__key", names if first in ("this", "__key") else [first, *names]
 
@@ -260,14 +260,14 @@ def _key_of(item: object, path: str) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def _is_mapping(kind: type) -> bool:
-    """Say whether a class is one of mappings, which asking each value would take as long as all the rest."""
+    """Return whether a class is one of mappings, which asking each value would take as long as all the rest."""
     return issubclass(kind, Mapping)
 
 
 def where(path: str) -> Field:
     """Name a field of items, to make a condition of it: `where("country") == "NO"`.
 
-    A condition is a `Predicate`: it stands wherever a function of an entry or an item may, such as in
+    A condition is a `Predicate`: it replaces a function of an entry or an item, such as in
     `map.select(...)`, `map.stream(...)`, `imap(name, ...)` and `stream.filter(...)`.
 
     Args:
@@ -346,7 +346,7 @@ class Field:
     def like(self, pattern: str) -> Predicate:
         r"""Return the condition that the field is a text like a pattern of SQL.
 
-        In it `%` stands for any characters, `_` for one, and `\` before one of these for itself.
+        In it `%` matches any characters, `_` one, and `\` before one of these the character itself.
 
         Example:
             >>> [name for name in ("Ada", "Alan", "Grace") if where("this").like("A%a_")(name)]

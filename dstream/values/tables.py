@@ -61,7 +61,7 @@ ABSENT = _Absent()
 
 
 def rows_of_items(items: Sequence[object]) -> Rows:
-    """Divide items into columns if all are of one shape; otherwise they stand in the one column `item`.
+    """Divide items into columns if all are of one shape; otherwise they are in the one column `item`.
 
     Fields of a dataclass or a namedtuple, the keys of dicts, and the places of tuples are columns.
 
@@ -226,9 +226,9 @@ def print_brief(title: str, rows: Rows, note: str) -> None:
     """Print rows with one line for each; cells wider than the window are cut, columns are left out from the end.
 
     Args:
-        title: stands above.
+        title: the line above.
         rows: what is shown.
-        note: stands below.
+        note: the line below.
     """
     width = _width()
     rows = _divided(rows)

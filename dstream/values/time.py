@@ -31,7 +31,7 @@ __all__ = [
 _1970 = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 MOST_INSTANT = 2**62
-"""Instants and durations are less than so many milliseconds."""
+"""Instants and durations are less than this number of milliseconds."""
 
 
 def milliseconds(value: int | timedelta, name: str) -> int:

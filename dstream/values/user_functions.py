@@ -32,7 +32,7 @@ _MOST = 80
 
 
 def is_async(fn: Any) -> bool:
-    """Say whether `fn` is an async function, or an object that is called like one."""
+    """Return whether `fn` is an async function, or an object that is called like one."""
     fn = _innermost(fn)
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(type(fn).__call__)
 
@@ -77,7 +77,7 @@ def refuse_one_that_would_not_run(fn: Any, name: str) -> None:
 
 _ASYNC = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _RUNS_LATER = _ASYNC | inspect.CO_GENERATOR
-"""Flags of code whose call runs none of its lines; a function may say the same by an attribute (Python 3.12)."""
+"""Flags of code whose call runs none of its lines; a function may declare the same by an attribute (Python 3.12)."""
 
 
 def _innermost(fn: Any) -> Any:
