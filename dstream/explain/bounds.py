@@ -19,7 +19,7 @@ __all__ = ["ANY", "MANY", "Cost", "Counting", "InputAlternatives", "OfEarlierJob
 _GROWTH = 4
 
 MANY = 2**62
-"""Stands for a number that nobody knows, where a graph needs one."""
+"""Replaces an unknown number, where a graph needs one."""
 
 
 def amount(number: int) -> Amount:
@@ -28,7 +28,7 @@ def amount(number: int) -> Amount:
 
 
 def range_of(amounts: Iterable[Amount]) -> Amount:
-    """Return the amount that is one of these, nobody knows which."""
+    """Return the amount of one of these, which one is unknown."""
     of = list(amounts)
     most = [each.most for each in of]
     return Amount(min(each.least for each in of), None if None in most else max(filter(None, most), default=0))
@@ -81,7 +81,7 @@ class InputAlternatives:
 
     Attributes:
         drawn: those with the most work.
-        partitions: in how many the items stand.
+        partitions: how many partitions the items have.
         segments: how many inputs there are, each a frame of its own.
         may_read: whether some of them may read sources.
         cost: what a job has to run to come to the items, from what the decision reads on.
@@ -116,7 +116,7 @@ class Counting:
     _held: list[object] = field(default_factory=list)
 
     def partitions(self, items: Items) -> Amount:
-        """Return in how many partitions items stand."""
+        """Return how many partitions items have."""
         of = [self._partitions_of(each) for each in items]
         return of[0] if len(of) == 1 else total(of)
 
@@ -189,7 +189,7 @@ class Counting:
         return Amount(min(1, partitions.least), most)
 
     def may_be_one(self, items: Items) -> bool | None:
-        """Say whether all items stand in one partition, or None if that is known only when the graph runs."""
+        """Return whether all items are in one partition, or None if that is known only when the graph runs."""
         partitions, segments = self.partitions(items), self.segments(items)
         if partitions.least > 1 or segments.least > 1 or partitions.most == 0 or not items:
             return False
@@ -228,14 +228,14 @@ class Counting:
 
 
 def _key(each: Splits | Rows) -> tuple[object, ...]:
-    """Return a key that tells inputs apart whose calls do not matter."""
+    """Return a key that distinguishes inputs whose calls do not matter."""
     if isinstance(each, Rows):
         return id(each.taken), each.targets
     return id(each.parts), each.start, each.stop, each.tasks
 
 
 def _within(bound: int | None, splits: Splits) -> int | None:
-    """Return how many of so many pieces lie in the range of `splits`."""
+    """Return how many of `bound` pieces are in the range of `splits`."""
     if bound is None:
         return None if splits.stop is None else splits.stop - splits.start
     stop = bound if splits.stop is None else min(bound, splits.stop)
@@ -247,7 +247,7 @@ def _segments_of(each: Input) -> Amount:
 
 
 def may_read(each: Input) -> bool:
-    """Say whether some of an input may be read from sources."""
+    """Return whether some of an input may be read from sources."""
     return isinstance(each, Splits) or (
         isinstance(each, CachedInput) and isinstance(each.held, InputAlternatives) and each.held.may_read
     )

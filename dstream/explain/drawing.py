@@ -69,8 +69,8 @@ class Line:
 
     Attributes:
         kind: `"head"`, `"words"`, `"call"` or `"note"`.
-        text: what stands on the left.
-        right: what stands on the right.
+        text: the text on the left.
+        right: the text on the right.
         tooltip: what a pointer over it shows.
     """
 
@@ -95,7 +95,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A stage in its place; `y` is the top of the box itself, whose labels stand above."""
+    """A stage in its place; `y` is the top of the box itself, whose labels are above."""
 
     x: int
     y: int
@@ -371,7 +371,7 @@ def _table_row(*cells: str) -> str:
 
 
 def with_reasons(stages: Stages) -> Stages:
-    """Return the same stages, whose calls say why their functions run as they do."""
+    """Return the same stages, whose calls have the reasons why their functions run as they do."""
     reasoned = (replace(stage, calls=tuple(map(_reasoned, stage.calls))) for stage in stages.stages)
     return replace(stages, stages=tuple(reasoned))
 

@@ -45,7 +45,7 @@ __all__ = ["CostEstimate", "DecisionEstimate", "FutureJob"]
 
 
 _MOST_TURNS = 40
-"""After so many questions nobody knows how many more a decision may ask."""
+"""After this number of questions, how many more a decision may ask is unknown."""
 
 
 _NOT_YET = Done()
@@ -90,10 +90,10 @@ class DecisionEstimate:
         jobs: those that it may run, in order.
         cost: what they run, from what earlier decisions give.
         given: what it gives, if that depends.
-        ways: the other decisions whose rows it comes to in each case.
+        ways: the other decisions whose rows it reaches in each case.
         conditions: of rows that are drawn, by the `id` of what they take: when they are moved, or read again.
         tasks: of rows that are drawn, in the same way: how many tasks read them, if that depends.
-        alone: rows that are not moved if all items stand in one partition before.
+        alone: rows that are not moved if all items were in one partition before.
     """
 
     jobs: tuple[FutureJob, ...]
@@ -208,7 +208,7 @@ class CostEstimate:
         return cases
 
     def _numbers(self, inputs: tuple[Items, ...], counts: bool) -> Iterator[tuple[PartitionCount, ...]]:
-        """Give the numbers of partitions that the decision may be told: one, few, many."""
+        """Give the numbers of partitions that the decision may get: one, few, many."""
         if len(inputs) == 1:
             is_one = self.counting.may_be_one(inputs[0])
             if is_one is not False:
@@ -246,7 +246,7 @@ class CostEstimate:
         """Give the steps that may come next, and the case up to each."""
         go_on = move.then.next
         if isinstance(move, Totalled):
-            yield functools.partial(go_on, move.fn(())), case  # Of no rows nobody's function makes anything.
+            yield functools.partial(go_on, move.fn(())), case  # Without rows no function of the user's runs.
             return
         if isinstance(move, SendToAll):
             yield functools.partial(go_on, InFunction("", ())), case
@@ -264,7 +264,7 @@ class CostEstimate:
             return
         asked = self._after(case, move.vertex, move.purpose)
         if move.unless_empty and self.counting.segments(move.vertex.inputs) != ONE:
-            # One input stands for several, of which each is a wave: what is wanted may be in the first of them.
+            # One input represents several, of which each is a wave: what is wanted may be in the first of them.
             found = replace(asked, cost=case.cost + _ONE_STAGE, reads=case.reads)
             yield functools.partial(go_on, Report(move.vertex, 1, move.outcomes[0].rows)), found
             asked = replace(asked, cost=asked.cost + self._further_waves(move.vertex.inputs))
@@ -316,7 +316,7 @@ class CostEstimate:
         # The rows themselves are kept, since they are known by the `id` of what they take.
         self._seen.update((id(each.taken), each) for some in rows_of for each in some)
         targets = range_of([amount(most) for most in moved if most] or [ONE])
-        if targets.least == MANY:  # As many as there are cores, which nobody knows.
+        if targets.least == MANY:  # One for each core, whose number is unknown.
             targets = replace(targets, least=1)
         return DecisionEstimate(
             tuple(_jobs(drawn)),

@@ -333,7 +333,7 @@ def calls_on_branches(output: WriteEach, decided: Sequence[Evaluation | None]) -
 
 
 def _of_service(fn: object) -> str:
-    """Say how often a service is made, if a step needs one."""
+    """Return a sentence on how often a service is made, if a step needs one."""
     match fn:
         case ServiceFunction(service=Service(shared=is_shared)):
             return "its service is made once " + ("for the run in each process" if is_shared else "in each task")

@@ -94,7 +94,7 @@ def _with_end(part: Stages) -> list[Stage]:
 
 
 def _moved(part: Sequence[Stage], stages: int, jobs: int) -> list[Stage]:
-    """Return the stages of a graph behind so many others."""
+    """Return the stages of a graph behind `stages` others."""
     return [
         replace(
             stage,
@@ -112,7 +112,7 @@ def spark_stages(
 
     Args:
         end: the end of the plan; a writer may be missing, whose collection need not be there yet.
-        cores: how many tasks run at the same time; None if nobody knows yet.
+        cores: how many tasks run at the same time; None if unknown yet.
         largest_small_side: how many bytes of one side of a join may travel to every task; below 0, none.
         found: says what is kept of a `cache()`.
         columns: whether functions are read.
@@ -164,7 +164,7 @@ def _of_one_graph(
 
 @dataclass(frozen=True)
 class _SomeMap:
-    """Stands for the writer of a map that nobody has opened."""
+    """The placeholder of the writer of a map that was not opened."""
 
     buckets: int
 
@@ -286,7 +286,7 @@ class _Ending:
         return Vertex(items, WriteItems(), self.end.step)
 
     def outcome(self) -> str:
-        """Say how the result comes to the caller."""
+        """Return a sentence on how the result reaches the caller."""
         in_order = ", in order" if is_ordered(self.end) else ""
         match self._last():
             case Last(finish=Combined()):

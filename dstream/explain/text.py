@@ -257,7 +257,7 @@ def _call(call: Call) -> str:
 
 
 def quoted(*lines: str) -> str:
-    r"""Return a DOT string of lines that stand left: `\l` ends each if there are several."""
+    r"""Return a DOT string of lines aligned left: `\l` ends each if there are several."""
     if not lines:
         return '""'
     # Backslashes first, or those that the other two put in would be doubled.

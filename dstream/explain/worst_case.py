@@ -153,7 +153,7 @@ class WorstCaseStages:
         return self._inputs[id(vertex)]
 
     def _expanded(self, items: Items) -> Iterator[Input]:
-        # Without recursion: decisions may stand in each other thousands deep.
+        # Without recursion: decisions may be nested thousands deep.
         waiting = list(reversed(items))
         while waiting:
             each = waiting.pop()
@@ -331,7 +331,7 @@ class WorstCaseStages:
 
 
 _OF_BATCHES = (read_batches, read_buckets, read_forwarded, read_placed)
-"""Readers that give what another task has written as it stands."""
+"""Readers that give what another task has written unchanged."""
 
 
 def _beginning(each: Input) -> tuple[int, int | None]:

@@ -163,7 +163,7 @@ def report(expected: list[Any], actual: list[Any], found: str) -> str:
 
 
 def _surplus(items: list[Any], others: list[Any]) -> str:
-    """Write the items that stand more often in `items` than in `others`."""
+    """Write the items that are more often in `items` than in `others`."""
     known = {exact(item): item for item in items}
     surplus = Counter(map(exact, items)) - Counter(map(exact, others))
     texts = [

@@ -34,7 +34,7 @@ class KitContext(Context):
     Args:
         context: the other one.
         wrap: what to put around its engine.
-        partitions: in how many partitions `stream()` puts its items, unless told otherwise.
+        partitions: in how many partitions `stream()` puts its items by default.
     """
 
     def __init__(

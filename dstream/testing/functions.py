@@ -222,7 +222,7 @@ class CapturedState:
 
 
 def _can_change(value: Any) -> bool:
-    """Say whether `value` is data that a function could change: a container, or an object of a user's class."""
+    """Return whether `value` is data that a function could change: a container, or an object of a user's class."""
     kind = type(value)
     package = kind.__module__.partition(".")[0]
     is_object = hasattr(value, "__dict__") and not is_our_name(kind.__module__) and package not in _STANDARD

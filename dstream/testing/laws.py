@@ -35,7 +35,7 @@ def check_collector(
 ) -> None:
     """Make sure that a collector keeps its laws on some items, in this process and without an engine.
 
-    - The supplier makes a fresh container each time; nobody else's changes when it is filled.
+    - The supplier makes a fresh container each time; no other container changes when it is filled.
     - Splitting the items, in every way for up to 7 of them, and combining the containers, from the
       left or from the right, gives what collecting at once gives. An empty container changes nothing.
     - The collector and its containers survive pickling.

@@ -181,7 +181,7 @@ class Partitioning:
 
     Attributes:
         count: how many partitions it has.
-        order: the positions of the items in the order in which they stand; shuffled if they have none.
+        order: the positions of the items in their order; shuffled if they have none.
         cuts: before which of these the cuts are.
     """
 

@@ -57,12 +57,12 @@ class ClassState:
 def _copied(value: Any) -> Any:
     try:
         return copy.deepcopy(value)
-    except Exception:  # Such as a lock, which nobody compares.
+    except Exception:  # Such as a lock, which is not compared.
         return value
 
 
 def _is_same(before: Any, now: Any) -> bool:
-    """Say whether a value is as its copy was; one that only knows itself has no state that could be seen."""
+    """Return whether a value is as its copy was; one that only knows itself has no state that could be seen."""
     if before is now or getattr(type(before), "__eq__", None) is object.__eq__:
         return True
     try:
@@ -85,7 +85,7 @@ class RunLimits:
     Attributes:
         asserts_progress: it emits, takes an item or is done.
         cooperative_timeout: in seconds, how long one of a cooperative processor may take; 0: without a limit.
-        clock: tells seconds.
+        clock: returns seconds.
         most_items: how many items may be emitted by one edge; 0: any number.
     """
 
@@ -168,7 +168,7 @@ class ProcessorRun:
             raise self._lost(f"{self._called('process', [ordinal, *items])} took it", self.outbox.refused)
 
     def complete_edge(self, ordinal: int) -> None:
-        """Tell it that an edge has ended; then save."""
+        """Call `complete_edge` for an edge that has ended; then save."""
         self.until_done("complete_edge", ordinal)
         self.snapshot()
 

@@ -123,10 +123,10 @@ def _lists(source: ManualSource[Any], items: Any) -> dict[int, list[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class CapturingSink:
-    """A sink of which nobody sees anything but its receipts, which hold the items.
+    """A sink whose only output are its receipts, which contain the items.
 
     Attributes:
-        sink: in whose place it stands.
+        sink: the sink that it replaces.
     """
 
     sink: Sink[Any, Any]
@@ -279,8 +279,8 @@ class Epochs:
             given: the items of this epoch; none of a source that is left out.
             now: the reading of the clock in seconds, not before the last one; unset, as it was. That of the first cut
                 is when the job starts, as it does for a job: no partition has been idle before. Unset there, it is 0.
-            is_end: all sources end with these items; windows close. What stands behind processors that might go on,
-                as those of `stream_from_processor`, hears that they do not.
+            is_end: all sources end with these items; windows close. The steps behind processors that might continue,
+                as those of `stream_from_processor`, are notified that these have ended.
 
         Raises:
             IllegalStateError: there is no pipeline yet, its sources have ended, or a replay failed.
@@ -390,7 +390,7 @@ class Epochs:
         return states_of_steps(self._job, self._job, files, steps, [self._record], _SHARDS)
 
     def _state_files(self) -> StateFiles:
-        """Return where state stands: in the storage, or in a folder of its own where workers cannot reach that."""
+        """Return the files of state: in the storage, or in a folder of its own if workers cannot reach that."""
         context = self._here()
         try:
             files = context.running_storage().state_files(self._job)

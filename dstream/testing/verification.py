@@ -44,7 +44,7 @@ def verify_processor(
     Args:
         supplier: what a vertex takes. A processor itself can be made once, so it is not restored. The source of
             `processors.read(source)` is read in one task; `source.opened(context)` is for one that needs a context.
-        clock: tells seconds, for the time that calls take.
+        clock: returns seconds, for the time that calls take.
 
     Raises:
         TypeError: it is none of these.
@@ -67,7 +67,7 @@ def _only(processor: Processor) -> Callable[[], Processor]:
 
 
 def same_items_in_any_order(expected: list[Any], emitted: list[Any]) -> bool:
-    """Say whether two lists have the same items, each as often; for `output_checker`."""
+    """Return whether two lists have the same items, each as often; for `output_checker`."""
     return difference_in_any_order(expected, emitted) is None
 
 
@@ -135,7 +135,7 @@ class VerifiedProcessor:
         return replace(self, completes_within=seconds(timeout, "timeout"), runs=runs)
 
     def cooperative_timeout(self, timeout: float | timedelta) -> VerifiedProcessor:
-        """Say how long a call of a cooperative processor may take.
+        """Set how long a call of a cooperative processor may take.
 
         Args:
             timeout: seconds, or a timedelta; 0 for any time.
