@@ -39,12 +39,12 @@ class MarkedBlock(list[Any]):
 
 
 def has_marks(kinds: Collection[type]) -> bool:
-    """Say whether marks or watermarks are among items of these types."""
+    """Return whether marks or watermarks are among items of these types."""
     return not MARKS.isdisjoint(kinds)
 
 
 def block_of(items: list[Any]) -> list[Any]:
-    """Return items of any origin as a block that tells whether there are marks among them."""
+    """Return items of any origin as a block whose class shows whether it contains marks."""
     return MarkedBlock(items) if has_marks(set(map(type, items))) else items
 
 

@@ -47,7 +47,7 @@ def graph_groups(graph: VertexGraph) -> list[VertexGraph]:
 
 
 def _stays(edge: GraphEdge, by_name: dict[str, GraphVertex]) -> bool:
-    """Say whether an item that a processor emits may go to the processor of the same number."""
+    """Return whether an item that a processor emits may go to the processor of the same number."""
     is_near = edge.routing in (Routing.UNICAST, Routing.ISOLATED) and edge.order is None
     return is_near and by_name[edge.source].parallelism == by_name[edge.destination].parallelism
 
@@ -149,7 +149,7 @@ class _ByKey(EdgeRouter):
     def _shards(self, keys: list[Any], items: list[Any]) -> list[int]:
         try:
             return shard_numbers(canonical_all(keys), SHARDS)
-        except Exception:  # The key that is refused can be told with its item.
+        except Exception:  # So that the key that is refused is reported with its item.
             return each(lambda key, item: shard_numbers(canonical_all([key]), SHARDS)[0], items, keys)
 
 
@@ -174,7 +174,7 @@ def router_of(edge: GraphEdge, sender: int, senders: int, targets: int) -> EdgeR
 
 
 _AT_ONCE = 4
-"""So many blocks come in before the processors have their next turn; one for each inlet, if there are more."""
+"""At most this number of blocks arrive before the next turn of the processors, or one for each inlet if more."""
 
 
 class Sending:
@@ -221,7 +221,7 @@ class Giving:
     Attributes:
         outlet: its number.
         sender: the number of the processor.
-        given: takes the blocks; whoever runs the graph empties it.
+        given: takes the blocks; the run of the graph empties it.
     """
 
     outlet: int
@@ -235,7 +235,7 @@ class Giving:
         self.given.append(GraphBlock(self.outlet, self.sender, items))
 
     def flush(self) -> bool:
-        """Say that all has gone."""
+        """Return that all was sent."""
         return True
 
 
@@ -276,9 +276,9 @@ class Door:
 
 
 def checked_items(items: list[Any], vertex: str, step: Step) -> list[Any]:
-    """Return the items as a block that tells whether there are marks among them.
+    """Return the items as a block whose class shows whether it contains marks.
 
-    None is refused: it stands for nothing in the protocol.
+    None is refused: it means the absence of an item in the protocol.
 
     Raises:
         TypeError: one of the items is None.

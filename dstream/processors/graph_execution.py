@@ -1,7 +1,7 @@
 """`GraphExecution`: the processors of a graph in one process, with their suppliers and log.
 
-A worker of Spark's has no handlers, and hears of warnings alone: what `peek_input`, `write_logger` and the loggers of
-processors say there would be lost without a word. So a worker writes to its stderr, as functions that print do.
+A worker of Spark's has no handlers, and logs warnings alone: lines of `peek_input`, `write_logger` and the loggers of
+processors would be lost there. So a worker writes to its stderr, as functions that print do.
 
 Tasklets take turns in one thread; each call lets a processor do a little. What one emits waits in a queue of the next
 one, and while that is full, the first one has to wait. Processors that are not cooperative have threads of their own.
@@ -98,10 +98,10 @@ def _has_handlers() -> bool:
 
 @record(slots=False)
 class ProcessorLogs:
-    """Made in the caller, where it sees which lines are heard; it travels to the tasks.
+    """The levels of logging in the caller's process, where it is made; it is sent to the tasks.
 
     Attributes:
-        level: the least that is heard of the loggers of processors.
+        level: the lowest level that loggers of processors report.
         has_handlers: the caller has set up logging; without, lines that were asked for are printed.
         process: the caller's.
     """
@@ -148,9 +148,9 @@ class GraphExecution:
         graph: what runs; its suppliers are asked here.
         parallelism: how many processors each vertex has, by its name.
         here: the number of the processors that run here, one of each vertex; None: all of them.
-        guarantee: what processors are told.
+        guarantee: the guarantee that processors see.
         senders: how many tasks or processors send by each inlet, in order; one, unless it is given.
-        check: is called in every turn, and raises what ends the run; None: nobody ends it.
+        check: is called in every turn, and raises what ends the run; None: nothing ends it.
         overflow: makes what takes groups of a processor that do not fit into memory; None: nothing does.
 
     Attributes:
@@ -349,14 +349,14 @@ class GraphExecution:
                 tasklet.has_saved = False
 
     def _settle(self) -> Iterator[GraphBlock]:
-        """Let all that waits be processed; sources stand still."""
+        """Let all that waits be processed; sources are not read."""
         return self._turns(Feed(iter(()), [], ()), lambda: False, self._are_all_quiet)
 
     def _have_all_ended(self, sources_go_on: bool) -> bool:
         return all(each.has_ended and each.is_quiet for each in self._tasklets)
 
     def _are_all_quiet(self, sources_go_on: bool) -> bool:
-        """Say whether nothing waits anywhere; in the order of the graph, so that nothing slips by."""
+        """Return whether nothing waits anywhere; in the order of the graph, so that nothing slips by."""
         is_sourced = sources_go_on and any(each.is_source and not each.has_ended for each in self._tasklets)
         return not is_sourced and all(each.is_quiet for each in self._tasklets)
 
@@ -432,7 +432,7 @@ class _Slice:
         self._ends_at = 0.0
 
     def goes_on(self) -> bool:
-        """Say whether it is not over."""
+        """Return whether it is not over."""
         now = time.monotonic()
         self._ends_at = self._ends_at or now + SLICE
         return now < self._ends_at

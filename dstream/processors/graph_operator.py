@@ -50,7 +50,7 @@ class GraphShard:
         graph: their part of the graph.
         parallelism: how many processors each vertex has.
         senders: how many send by each inlet.
-        guarantee: what they are told.
+        guarantee: the guarantee that they see.
     """
 
     def __init__(self, graph: VertexGraph, parallelism: int, senders: Sequence[int], guarantee: str) -> None:
@@ -188,7 +188,7 @@ class GraphShard:
         self._values.update(changed)
         for entry in removed:
             self._values.pop(entry, None)
-        for entry in (*changed, *removed):  # What it was before says nothing of what stands in the files now.
+        for entry in (*changed, *removed):  # The digest of before is not that of the value in the files now.
             self._digests.pop(entry, None)
 
     def close_processors(self, error: BaseException | None) -> None:
@@ -208,7 +208,7 @@ class GraphShard:
         return self._passed
 
     def deadline(self) -> int | None:
-        """Return the next watermark, if a processor does something when it hears of it."""
+        """Return the next watermark, if a processor does something at it."""
         return self._deadline
 
     def clock_deadline(self) -> float | None:
@@ -245,15 +245,15 @@ class GraphOperator:
     """The `StateOperator` of a part of a graph: its shard `k` is the processors `k` of its vertices.
 
     Items come as pairs `(timestamp, item)`, whose timestamp is not looked at; by an edge that carries blocks, the item
-    is a `GraphBlock`. It gives pairs `(None, GraphBlock)`. By the other inlets, processors are told the watermarks of
-    the step, and which inputs have ended.
+    is a `GraphBlock`. It gives pairs `(None, GraphBlock)`. By the other inlets, processors get the watermarks of
+    the step, and the numbers of ended inputs.
 
     Attributes:
         graph: a part, as `graph_groups` gives it.
         shards: how many processors each vertex has; the job keeps the number with which it began.
         senders: how many processors send by each inlet, in order; 1 unless it carries blocks.
-        guarantee: what processors are told.
-        logs: lets processors be heard where they run, as the caller hears them.
+        guarantee: the guarantee that processors see.
+        logs: reports the lines of processors where they run, as in the caller's process.
     """
 
     graph: VertexGraph
@@ -336,8 +336,8 @@ def in_steps(root: C, ready: Callable[[ProcessorGraph], VertexGraph], guarantee:
 
     Args:
         root: the end of the plan.
-        ready: gives the graph of an operation with the number of its processors, and suppliers that may travel.
-        guarantee: what processors are told.
+        ready: gives the graph of an operation with the number of its processors, and suppliers that may be sent.
+        guarantee: the guarantee that processors see.
     """
     sides = chain.from_iterable(each.broadcast_inputs() for each in topological(root))
     held = {id(node) for side in sides for node in topological(side)}
@@ -357,7 +357,7 @@ class _Steps:
         node: the operation.
         graph: its graph.
         inputs: one for each inlet of the graph.
-        guarantee: what processors are told.
+        guarantee: the guarantee that processors see.
     """
 
     def __init__(self, node: ProcessorGraph, graph: VertexGraph, inputs: Sequence[Node], guarantee: str) -> None:

@@ -22,7 +22,7 @@ __all__ = ["BlockQueue", "EdgeInflow", "LeastWatermark", "inflow"]
 
 
 _IN_MEMORY = 100_000
-"""So many items wait in memory, if they are small."""
+"""At most this number of items wait in memory, if they are small."""
 
 
 class BlockQueue:
@@ -31,7 +31,7 @@ class BlockQueue:
     Much is what makes the process grow by megabytes while something waits.
 
     Args:
-        spills: whether it may be much; otherwise whoever puts blocks has bounded them.
+        spills: whether it may be much; otherwise the sender of the blocks has bounded them.
     """
 
     __slots__ = ("__weakref__", "_file", "_first", "_growth", "_held", "_in_file", "_read", "_spills", "_written")

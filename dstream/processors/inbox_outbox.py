@@ -93,7 +93,7 @@ class BlockInbox(NamesOfJet):
 
 
 _FULL = 2048
-"""So many items a bucket takes in one call of the processor, as in Hazelcast Jet (OUTBOX_BATCH_SIZE)."""
+"""The number of items that a bucket takes in one call of the processor, as in Hazelcast Jet (OUTBOX_BATCH_SIZE)."""
 
 
 class OutboundEdge(Protocol):
@@ -223,7 +223,7 @@ class EdgeOutbox(NamesOfJet):
             bucket.append(mark)
 
     def _mark(self, ordinals: Sequence[int]) -> None:
-        """Let buckets tell that there are marks among their items."""
+        """Mark buckets whose items contain marks."""
         for each in ordinals:
             self._buckets[each] = MarkedBlock(self._buckets[each])
 

@@ -33,8 +33,8 @@ class ReadySuppliers:
         """Return a graph whose suppliers may travel: those that its meta-suppliers give the one member.
 
         Args:
-            graph: whose vertices say how many processors they have.
-            guarantee: what suppliers are told.
+            graph: a graph whose vertices have their numbers of processors.
+            guarantee: the guarantee that suppliers see.
 
         Raises:
             Exception: what a meta-supplier raised, with its vertex.

@@ -46,13 +46,13 @@ class ProcessorTasklet:
 
     Args:
         processor: what is driven.
-        context: what it is told.
-        inflows: what comes by its inbound edges, by their ordinals.
+        context: the context that it gets.
+        inflows: what arrives by its inbound edges, by their ordinals.
         outbox: where it puts what it emits.
         step: how the vertex names itself when it fails.
 
     Attributes:
-        has_ended: it is complete, and has told everybody.
+        has_ended: it is complete, and its end was sent by all edges.
         saved: what it saved last.
         has_saved: it has saved, and others have not yet: meanwhile its processor is not called.
         received: how many items came by each inbound edge.
@@ -364,7 +364,7 @@ _PAUSE = 0.001
 
 
 class OwnThread:
-    """The thread that calls a tasklet again and again, until it has ended or is told to stop.
+    """The thread that calls a tasklet again and again, until it has ended or is stopped.
 
     Args:
         tasklet: which one.
@@ -407,7 +407,7 @@ class OwnThread:
         return not self._is_in_call and self.tasklet.is_quiet and not self._is_in_call
 
     def look(self) -> bool:
-        """Say whether it did something since the last look.
+        """Return whether it did something since the last look.
 
         Raises:
             BaseException: what its processor raised.

@@ -47,12 +47,12 @@ class RunsGraph:
     """Runner of a graph on arriving items, which yields blocks.
 
     Attributes:
-        graph: whose vertices say how many processors they have.
+        graph: a graph whose vertices have their numbers of processors.
         receipts: takes the counts of the edges.
         senders: how many tasks or processors send by each inlet.
-        logs: lets processors be heard where they run.
+        logs: reports the lines of processors where they run.
         first_stages: vertices of the graph that the user did not write.
-        check: is called again and again, and raises what ends the run; None: nobody ends it from inside.
+        check: is called again and again, and raises what ends the run; None: nothing ends it from inside.
     """
 
     graph: VertexGraph
@@ -76,7 +76,7 @@ class RunsGraph:
             with holding():
                 yield from run.run(arrivals)
             task.peeking(self.receipts)(as_written(run.counts(), self.first_stages))
-        except GeneratorExit:  # Whoever reads the blocks has failed, or wants no more: the end of the task tells.
+        except GeneratorExit:  # The reader of the blocks has failed, or wants no more: the end of the task reports it.
             raise
         except BaseException as error:  # Also where the job was cancelled.
             run.close(error)
@@ -91,7 +91,7 @@ class FirstStage:
     Attributes:
         name: its own.
         vertex: the name of the other one.
-        edge: the number of the inbound edge of that, in front of which it stands.
+        edge: the number of the inbound edge of that, in front of which it is.
         inbound: how many inbound edges that has.
         outbound: how many outbound ones.
     """
