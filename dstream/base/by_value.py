@@ -82,7 +82,7 @@ def loads_with_shared(data: bytes, shared: list[Any]) -> Any:
 
 
 def is_importable(value: Any) -> bool:
-    """Say whether a function, class or the like is found by its name in a module that a worker imports."""
+    """Return whether a function, class or the like is found by its name in a module that a worker imports."""
     module = getattr(value, "__module__", None)
     if module is None or not _is_elsewhere(module):
         return False
@@ -97,7 +97,7 @@ def _name(value: Any) -> str:
 
 
 def _is_elsewhere(module: str) -> bool:
-    """Say whether other processes import a module, too: neither it nor a package around it is registered."""
+    """Return whether other processes import a module, too: neither it nor a package around it is registered."""
     registered = cloudpickle.list_registry_pickle_by_value()
     return module != "__main__" and not any(f"{module}.".startswith(f"{each}.") for each in registered)
 

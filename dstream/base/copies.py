@@ -1,4 +1,4 @@
-"""Copies of the caller's items: of those alone that somebody could change, the usual ones without pickling."""
+"""Copies of the caller's items: of the mutable ones alone, the usual types without pickling."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Parts = Callable[[], Iterable[Any]]
 def copier_of(items: list[Any]) -> Copier | None:
     """Return what copies some items as a pickle would, without one; None where only a pickle knows how.
 
-    Items that nobody can change are their own copies: numbers, strings, and tuples, named tuples and frozen dataclasses
+    Immutable items are their own copies: numbers, strings, and tuples, named tuples and frozen dataclasses
     of them. What is there twice is one object in both.
     """
     try:
@@ -61,7 +61,7 @@ def _copier_of(items: list[Any]) -> Copier | None:
 
 
 def have_plain_parts(items: list[Any], names: Iterable[str]) -> bool:
-    """Say whether to look at some parts of items runs no code of a user's, nor do operators on these parts.
+    """Return whether to look at some parts of items runs no code of a user's, nor do operators on these parts.
 
     That holds for dictionaries, and for attributes of objects that are no more than these, where each part is a number,
     a string or the like.
@@ -91,7 +91,7 @@ def _have_plain_parts(items: list[Any], names: Iterable[str]) -> bool:
 
 
 def are_plain(values: Collection[Any]) -> bool:
-    """Say whether values are numbers, strings and the like, none of which has a method of a user's."""
+    """Return whether values are numbers, strings and the like, none of which has a method of a user's."""
     try:
         return _are_plain(lambda: values)
     except Exception:
@@ -104,7 +104,7 @@ def _are_plain(parts: Parts) -> bool:
 
 
 def _have_known_zones(kinds: set[Any], parts: Parts) -> bool:
-    """Say whether the time zones of some values, if these types have such, are of Python's own classes."""
+    """Return whether the time zones of some values, if these types have such, are of Python's own classes."""
     if kinds.isdisjoint(_WITH_ZONES):
         return True
     timed = parts() if kinds <= _WITH_ZONES else (each for each in parts() if type(each) in _WITH_ZONES)
@@ -116,7 +116,7 @@ _WITH_ZONES = frozenset({datetime, time})
 
 
 def _has_plain_attributes(kind: Any, names: Iterable[str]) -> bool:
-    """Say whether attributes of a class, if there are such, are those of its objects, which have no parts by key."""
+    """Return whether attributes of a class, if there are such, are those of its objects, which have no parts by key."""
     found = [each for name in names for each in _of_class(kind, name)]
     return (
         _is_heap_type(kind)
@@ -198,7 +198,7 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 def _are_immutable(parts: Parts, levels: int = _MOST_LEVELS) -> bool:
-    """Say whether nobody can change any of some values, which may be nested in so many levels."""
+    """Return whether all of some values are immutable, which may be nested in at most `levels` levels."""
     kinds: set[Any] = set(map(type, parts()))
     if not _have_known_zones(kinds, parts):
         return False
@@ -214,13 +214,13 @@ def _are_immutable(parts: Parts, levels: int = _MOST_LEVELS) -> bool:
 
 
 def _are_short_tuples(parts: Parts) -> bool:
-    """Say whether the tuples among some values have few members, such as pairs, and of these nobody can change any."""
+    """Return whether the tuples among some values have few members, such as pairs, all of them immutable."""
     tuples = [value for value in parts() if type(value) is tuple]
     return sum(map(len, tuples)) <= _FEW_MEMBERS * len(tuples) and _are_plain(lambda: chain.from_iterable(tuples))
 
 
 def _are_frozen(kind: Any, values: list[Any], levels: int) -> bool:
-    """Say the same of the values of one type that has parts."""
+    """Return whether all values of one type that has parts are immutable."""
     if issubclass(kind, enum.Enum):
         return not could_set(kind)
     if kind is tuple or kind is frozenset or (issubclass(kind, tuple) and _is_named_tuple(kind)):
@@ -232,13 +232,13 @@ def _are_frozen(kind: Any, values: list[Any], levels: int) -> bool:
 
 
 def _has_fields_alone(kind: Any, names: set[str], values: list[Any]) -> bool:
-    """Say whether no object of a dataclass has an attribute beside its fields: whoever set that one may set more."""
+    """Return whether no object of a dataclass has an attribute beside its fields: the code that set it may set more."""
     slots = copyreg._slotnames(kind)  # type: ignore[attr-defined]  # What `copy` and `pickle` take.
     return names.issuperset(chain.from_iterable(map(_VARS, values)) if kind.__dictoffset__ else slots)
 
 
 def _are_fields_immutable(names: Sequence[str], values: list[Any], levels: int) -> bool:
-    """Say the same of the attributes of these names."""
+    """Return whether the attributes of these names are immutable in all values."""
     # One attribute of all objects after another, in C: most have numbers and strings alone.
     others = [each for each in names if not _are_plain(functools.partial(_attributes, each, values))]
     return not others or _are_immutable(
@@ -256,7 +256,7 @@ def _is_named_tuple(kind: Any) -> bool:
 
 
 def _is_frozen(kind: Any) -> bool:
-    """Say whether a class is a frozen dataclass itself, and no method gets around that, or adds to the fields."""
+    """Return whether a class is a frozen dataclass itself, and no method gets around that, or adds to the fields."""
     params = vars(kind).get("__dataclass_params__")
     return (
         params is not None
@@ -279,7 +279,7 @@ def _slots_of(kind: Any) -> tuple[str, ...]:
 
 
 def _is_plain(kind: Any) -> bool:
-    """Say whether the objects of a class are their attributes, and are copied as usual."""
+    """Return whether the objects of a class are their attributes, and are copied as usual."""
     return (
         _is_usual(kind)
         and kind.__getattribute__ is object.__getattribute__
@@ -293,7 +293,7 @@ def _is_plain(kind: Any) -> bool:
 
 
 def _is_usual(kind: Any) -> bool:
-    """Say whether objects of a class are pickled as usual, and the class is equal to no other one."""
+    """Return whether objects of a class are pickled as usual, and the class is equal to no other one."""
     meta: Any = type(kind)
     return bool(
         meta.__eq__ is object.__eq__

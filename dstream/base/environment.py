@@ -19,7 +19,7 @@ __all__ = ["DISTRIBUTION", "VERSION", "TemporaryFolder", "__version__", "cores_h
 
 
 def inside_a_worker() -> bool:
-    """Say whether this process runs a Spark task: streams made there without a context run on the spot."""
+    """Return whether this process runs a Spark task: streams made there without a context run on the spot."""
     context = getattr(sys.modules.get("pyspark.taskcontext"), "TaskContext", None)  # It may be half imported.
     return context is not None and context.get() is not None
 
@@ -80,7 +80,7 @@ class TemporaryFolder:
     def __init__(self, parent: str, purpose: str = "") -> None:
         import tempfile  # here: most processes that load this module make no folder
 
-        os.makedirs(parent, exist_ok=True)  # Whoever cleans temporary folders may have removed it.
+        os.makedirs(parent, exist_ok=True)  # A cleaner of temporary folders may have removed it.
         _remove_abandoned(parent)
         self.path = tempfile.mkdtemp(prefix=_LOCKED + purpose, dir=parent)
         try:

@@ -1,8 +1,8 @@
 """Plain functions recognized by their code, and checks of the results of user functions.
 
-Word counts and their like call plain functions for each item, which costs as much as half of the counting. Whoever
-knows what one gives need not call it: its instructions are those of a function written here, which reads nothing but
-its argument and a constant, and cannot fail (decision 55).
+Word counts and their like call plain functions for each item, which costs as much as half of the counting. A
+loop that computes the result itself need not call it: its instructions are those of a function written here, which
+reads nothing but its argument and a constant, and cannot fail (decision 55).
 """
 
 from __future__ import annotations
@@ -125,9 +125,9 @@ Plain: TypeAlias = tuple[PlainForm, Any]
 
 
 def plain(fn: Callable[..., Any]) -> Plain | None:
-    """Return the plain form of `fn`, if its code alone tells its result for every item.
+    """Return the plain form of `fn`, if its code alone determines its result for every item.
 
-    Where a debugger, a profiler or a measurement of coverage wants to see calls, nothing is told.
+    None where a debugger, a profiler or a measurement of coverage observes calls.
 
     Example:
         >>> plain(lambda word: (word, 1)), plain(lambda word: word.lower())
@@ -160,7 +160,7 @@ _CALLED_OTHERWISE = 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200
 
 
 def is_watched() -> bool:
-    """Say whether somebody wants to see calls: a debugger, a profiler, a measurement of coverage."""
+    """Return whether calls are observed: by a debugger, a profiler, a measurement of coverage."""
     if sys.gettrace() is not None or sys.getprofile() is not None:
         return True
     return _MONITORING is not None and any(map(_MONITORING.get_tool, range(_TOOLS)))

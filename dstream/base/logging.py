@@ -12,7 +12,7 @@ __all__ = ["is_heard", "tell"]
 
 
 def is_heard(logger: logging.Logger) -> bool:
-    """Say whether a line at the level INFO would be seen by anybody."""
+    """Return whether a line at the level INFO would be seen by anybody."""
     return logger.isEnabledFor(logging.INFO) or _is_as_python_left_it(logger)
 
 
@@ -25,5 +25,5 @@ def tell(logger: logging.Logger, text: object) -> None:
 
 
 def _is_as_python_left_it(logger: logging.Logger) -> bool:
-    """Say whether neither a handler nor a level was set, for it or above it."""
+    """Return whether neither a handler nor a level was set, for it or above it."""
     return not logger.hasHandlers() and logger.getEffectiveLevel() == logging.WARNING

@@ -1,7 +1,7 @@
 """The memory bound of one worker, beyond which the data of an operation is spilled to disk.
 
-Items have no size that could be asked for quickly. So whoever takes many of them looks at the process: it takes few at
-first, twice as many the next time, and fewer where the last ones made the process grow. A look takes 2 microseconds.
+Items have no size that could be asked for quickly. So a loop that takes many of them looks at the process: it takes few
+at first, twice as many the next time, and fewer where the last ones made the process grow. A look takes 2 microseconds.
 A process with room that earlier work has left need not grow, so large texts and bytes are looked at themselves.
 """
 
@@ -79,7 +79,7 @@ _LARGE = 64 * 2**10
 
 
 def _large_bytes(items: Sequence[Any]) -> int:
-    """Return how many bytes items have that are all as large as the last one; 0 if that is small, or nobody knows."""
+    """Return how many bytes items have that are all as large as the last one; 0 if that is small, or unknown."""
     size = _text_bytes(items[-1]) if items else 0
     return size * len(items) if size >= _LARGE else 0
 
@@ -170,7 +170,7 @@ class Growth:
 class _UpToFailure(Generic[T]):
     """Reader of items in lists, which end before an item that cannot be made: its failure is raised at the next look.
 
-    So whoever works on the items fails at the first one that is wrong in any way, as if each had come alone.
+    So a function of the items fails at the first one that is wrong in any way, as if each had arrived alone.
     """
 
     def __init__(self, items: Iterable[T]) -> None:
@@ -179,14 +179,14 @@ class _UpToFailure(Generic[T]):
         self._failure: Exception | None = None
 
     def take(self, count: int) -> list[T]:
-        """Return so many of the next items, fewer before a failure, none at the end only."""
+        """Return `count` of the next items, fewer before a failure, none at the end only."""
         found = self._ahead
         self._ahead = []
         self.add_to(found, max(count - len(found), 0))
         return found
 
     def add_to(self, found: list[T], count: int) -> None:
-        """Add so many of the next items to a list, or raise a failure if there is none in it."""
+        """Add `count` of the next items to a list, or raise a failure if there is none in it."""
         if self._failure is not None and not found:
             failure, self._failure = self._failure, None
             raise failure
@@ -200,7 +200,7 @@ class _UpToFailure(Generic[T]):
                 self._failure = failure.with_traceback(failure.__traceback__ and failure.__traceback__.tb_next)
 
     def has_more(self) -> bool:
-        """Say whether there is another item, for which one is read ahead."""
+        """Return whether there is another item, for which one is read ahead."""
         self._ahead = self.take(1)
         return bool(self._ahead)
 
@@ -255,7 +255,7 @@ class BatchIterator(Generic[T]):
         return next(self._waiting, [])
 
     def has_more(self) -> bool:
-        """Say whether there is another item, for which one is read ahead."""
+        """Return whether there is another item, for which one is read ahead."""
         if few := next(self._waiting, None):
             self._waiting = chain((few,), self._waiting)
             return True
@@ -286,21 +286,21 @@ def size_of(item: Any) -> int:
 
     try:
         return len(pickle.dumps(item, protocol=5))
-    except Exception:  # Whoever sends or encodes the item says what is wrong with it, if anything is.
+    except Exception:  # The code that sends or encodes the item reports what is wrong with it, if anything is.
         return _PIECE
 
 
 DEFAULT_BOUND = 512 * 2**20
-"""How many bytes a worker process may have resident before operations spill, unless told otherwise.
+"""How many bytes a worker process may have resident before operations spill, by default.
 
 PySpark's own workers begin to spill at 512 MB, too (`spark.python.worker.memory`).
 """
 
 DEFAULT_BROADCAST = 256 * 2**20
-"""How many bytes the right side of a hash join may have, unless told otherwise: each worker process holds all of it."""
+"""How many bytes the right side of a hash join may have by default: each worker process holds all of it."""
 
 SMALL_SIDE = 4 * 2**20
-"""A side of a join of at most so many bytes is sent whole to any number of tasks: the shuffle alone takes as long."""
+"""A side of a join of at most this number of bytes is sent whole to all tasks: the shuffle alone takes as long."""
 
 
 def largest_side(worker_memory: int) -> int:
@@ -347,9 +347,9 @@ def _of_the_allocator(name: str) -> Callable[..., int] | None:
 class holding:
     """A time in which new objects mostly stay, such as the containers of groups: the garbage collector skips them.
 
-    A full collection comes whenever a quarter more is there, and took half of the time of grouping a million items by
-    almost as many keys (CPython 3.11). Garbage that is young is still collected. Old garbage goes when the memory bound
-    is reached, which whoever holds something asks about, and at the end of the task. In a caller's process this changes
+    A full collection starts whenever there are a quarter more objects, and took half of the time of grouping a million
+    items by almost as many keys (CPython 3.11). Garbage that is young is still collected. Old garbage is collected when
+    the memory bound is reached, for which buffers ask, and at the end of the task. In a caller's process this changes
     nothing.
     """
 
@@ -395,7 +395,7 @@ class Bound:
     _is_exceeded: bool = field(init=False, default=False)
 
     def exceeded(self, coming: int = 0) -> bool:
-        """Say whether this process occupies more than it may, or would with so many bytes more."""
+        """Return whether this process occupies more than it may, or would with `coming` bytes more."""
         if not self._mark:
             occupied = resident_bytes()
             if occupied > self.bytes:

@@ -36,7 +36,7 @@ def read_only(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:
     return MappingProxyType(values)
 
 
-# Python can neither pickle nor deepcopy one: it shows the dictionary of somebody else. A copy of that goes along.
+# Python can neither pickle nor deepcopy one: it is a view of another dictionary. A copy of that is pickled with it.
 copyreg.pickle(MappingProxyType, lambda view: (read_only, (dict(view),)))
 
 
@@ -61,7 +61,7 @@ def _begins_with_own(value: Any) -> bool:
 
 
 def _has_own_names(data: bytes) -> bool:
-    """Say whether a pickle may contain names of modules that other processes do not import.
+    """Return whether a pickle may contain names of modules that other processes do not import.
 
     A string of the data may contain one by chance, which costs a slower pickle and no more.
     """

@@ -2,8 +2,8 @@
 
 Keys, values, types, pickles in storages, and the state of jobs outlive the modules that they were written by. They
 contain the names of these tables, and a pickle the function `by_name` of this module, which therefore never moves.
-Whoever moves or renames what is listed here changes its location and leaves its name. What is not listed is not stored
-by the library itself.
+When a listed object is moved or renamed, its location here changes and its name does not. What is not listed is not
+stored by the library itself.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def stored_name(thing: Any) -> str | None:
 
 
 def is_value(name: str) -> bool:
-    """Say whether a registered name is that of a value, which storages make without permission of the user."""
+    """Return whether a registered name is that of a value, which storages make without permission of the user."""
     return name in _VALUES
 
 

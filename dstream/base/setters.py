@@ -29,7 +29,7 @@ HEAP_TYPE = 1 << 9
 
 
 def could_set(*values: Any) -> bool:
-    """Say whether values, or what they lead to, could set attributes of an object that refuses to.
+    """Return whether values, or what they lead to, could set attributes of an object that refuses to.
 
     Whatever is not known to do nothing of that kind could, and so do values that lead to many others.
     """
@@ -119,7 +119,7 @@ def _led_to_by_function(function: Any) -> list[Any] | None:
     code, module = function.__code__, function.__globals__.get("__name__")
     if code is _WithRepr.__repr__.__code__:
         return [function.__wrapped__]
-    # `__init__` as the decorator has made it sets fields, of an object that nobody has.
+    # `__init__` as the decorator has made it sets fields, of an object without another reference.
     if _MADE in code.co_freevars or code in _OF_NAMED_TUPLES or str(module).startswith("namedtuple_"):
         return []
     if not {"__class__"}.issuperset(code.co_freevars):
@@ -155,7 +155,7 @@ def _names_in(code: CodeType) -> set[str]:
 
 
 def _is_special(name: str) -> bool:
-    """Say whether a name may be that of a method or attribute of Python's own that gives access to others."""
+    """Return whether a name may be that of a method or attribute of Python's own that gives access to others."""
     return name.startswith("__") and name.endswith("__") and name not in _HARMLESS_NAMES
 
 
@@ -166,7 +166,7 @@ def _imports(code: CodeType) -> bool:
 
 
 def _is_known(kind: Any) -> bool:
-    """Say whether a class is one of Python's that are known to set no attributes; its name may be another one's."""
+    """Return whether a class is one of Python's that are known to set no attributes; its name may be another one's."""
     module = kind.__module__
     return _is_known_name(module) and vars(sys.modules[module]).get(kind.__name__) is kind
 

@@ -44,7 +44,7 @@ class Renewed(Protocol):
 
 
 class RenewedLock:
-    """A lock that its own thread may take again, and that is free in a forked process, whoever held it in the parent.
+    """A lock that its own thread may take again, and that is free in a forked process, held in the parent or not.
 
     Those of `threading` are faster, for what happens with every item.
     """
@@ -54,7 +54,7 @@ class RenewedLock:
         renewed_after_fork(self)
 
     def renew(self) -> None:
-        """Take a lock that nobody holds."""
+        """Replace the lock by one that is free."""
         self._lock = threading.RLock()
 
     def __enter__(self) -> None:
@@ -110,7 +110,7 @@ def in_a_thread(run: Callable[[], object], name: str) -> None:
 
 
 def is_only_thread() -> bool:
-    """Say whether no other thread of Python may run a function of the user's now."""
+    """Return whether no other thread of Python may run a function of the user's now."""
     known, own = threading.enumerate(), threading.get_ident()
     # Threads of C, and those of `_thread`, are known to the interpreter alone.
     others = (sys._current_frames().keys() | {each.ident for each in known}) - {own}
@@ -192,7 +192,7 @@ class _Thread(threading.Thread):
                 if self in _idle:
                     _idle.remove(self)
                     return None
-            self._waiting.acquire()  # Whoever has taken it is about to give it something.
+            self._waiting.acquire()  # The thread that has taken it is about to give it something.
         return self._given.popleft()
 
 
@@ -211,7 +211,7 @@ def _forget_threads() -> None:
 def _wait_for_imports() -> None:
     """Wait until our threads end the imports that they are in, before this process is forked.
 
-    In the forked process nobody would end them: the module stays there half made, and each use of it fails.
+    In the forked process they would never end: the module stays half made there, and each use of it fails.
     """
     until = monotonic() + _LONGEST_IMPORT
     while any(map(_is_importing, threading.enumerate())) and monotonic() < until:

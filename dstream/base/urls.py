@@ -82,7 +82,7 @@ _WITHOUT_PORT = frozenset({"s3", "s3a", "gs", "az", "abfs", "abfss", "file"})
 
 
 def _is_torn(scheme: str, place: str) -> bool:
-    """Say whether an @ further back ends a password that has a slash, a ? or a # in it."""
+    """Return whether an @ further back ends a password that has a slash, a ? or a # in it."""
     host, colon, port = place.rpartition(":")
     is_port = not colon or (host and port.isdigit() and scheme not in _WITHOUT_PORT)
     return scheme in _REDIS or not is_port
@@ -141,7 +141,7 @@ def _unquoted_form(value: str) -> str:
 
 
 def has_reference(url: str) -> bool:
-    """Say whether a URL refers to a secret."""
+    """Return whether a URL refers to a secret."""
     return any(is_reference(_unquoted(secret)) for secret in _places_of_secrets(url))
 
 
@@ -150,7 +150,7 @@ def resolved_url(url: str, *, quoted: bool = True) -> str:
 
     Args:
         url: as it was written.
-        quoted: whoever gets it understands percent signs; fsspec does not.
+        quoted: its reader decodes percent signs; fsspec does not.
 
     Raises:
         SetupError: a secret is not in this process, or cannot be part of a URL without percent signs.
@@ -294,7 +294,7 @@ _REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+")
 
 
 def is_reference(text: object) -> bool:
-    """Say whether a text is a reference to a secret.
+    """Return whether a text is a reference to a secret.
 
     Example:
         >>> is_reference("env:DB_PASSWORD"), is_reference("file:/run/secrets/db"), is_reference("correct-horse")
@@ -341,7 +341,7 @@ def _content(reference: str, path: str) -> str:
 
 
 SQLITE = "sqlite:"
-"""Stands before the path of a storage that is a file."""
+"""The prefix of the path of a storage that is a file."""
 
 Place: TypeAlias = "str | os.PathLike[str]"
 Paths: TypeAlias = "Place | Iterable[Place]"
@@ -352,7 +352,7 @@ def checked_place(storage: Any) -> str | None:
 
     Raises:
         TypeError: it is neither a str nor a path.
-        ValueError: it is empty, or a storage that nobody else sees.
+        ValueError: it is empty, or a storage that no other process sees.
     """
     place = os.fspath(storage) if isinstance(storage, os.PathLike) else storage
     if place is None:

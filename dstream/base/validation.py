@@ -1,4 +1,4 @@
-"""Validation of stored data, all of which is input: whoever can write to a storage may have chosen it.
+"""Validation of stored data, all of which is input: any writer of the storage may have chosen it.
 
 `docs/security.md` says of each file and each key what is checked.
 """
@@ -60,7 +60,7 @@ def checked_text(data: Any) -> str:
 
 
 def is_unicode(text: str) -> bool:
-    """Say whether a text has no lone surrogate, which UTF-8 has no form for."""
+    """Return whether a text has no lone surrogate, which UTF-8 has no form for."""
     if text.isascii():
         return True
     try:
