@@ -45,7 +45,7 @@ def checked_collector(value: Any, name: str = "downstream") -> Any:
     """Return `value` if it is a `Collector`, or as one if it is an aggregate operation of one input.
 
     Raises:
-        TypeError: it is not; a reducer, a factory that was not called, and several inputs are told apart.
+        TypeError: it is not; a reducer, a factory that was not called, and several inputs are distinguished.
     """
     if isinstance(value, AggregateOperation):
         return value.as_collector()
@@ -173,7 +173,7 @@ def _functions(
     code = cast(Any, factory).__code__
     # Arguments beyond the parameters are those of `*args`, which has one name for all.
     names = (*code.co_varnames[: code.co_argcount], *[""] * len(args))
-    is_behind = False  # What stands behind a collector takes its result.
+    is_behind = False  # The argument behind a collector takes its result.
     for name, value in (*zip(names, args, strict=False), *kwargs.items()):
         if isinstance(value, Collector):
             is_behind = True
@@ -187,9 +187,9 @@ _MAKING = frozenset({"factory", "finish", "map_factory"})
 
 
 class OfItems:
-    """The type of the containers of such a collector, for type checkers; nobody looks into a container by it.
+    """The type of the containers of such a collector, for type checkers; containers are not read by it.
 
     `to_list()` may take any item. Below `mapping(fn, ...)` mypy settles what it takes before it has looked into `fn`,
-    and settles on nothing: `Collector[Never, OfItems, list[Never]]`. That type tells `mapping` that the result is a
-    list of what `fn` gives. `quantiles`, whose lists hold floats for any item, has another one.
+    and settles on nothing: `Collector[Never, OfItems, list[Never]]`. From that type `mapping` infers that the result is
+    a list of what `fn` gives. `quantiles`, whose lists hold floats for any item, has another one.
     """

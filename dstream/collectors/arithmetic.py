@@ -184,7 +184,7 @@ def summing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
 
     Floats are added without loss and rounded once, so no split and no order changes the result. The
     sum of Fractions is exact; that of Decimals is rounded once, to the precision of the decimal context.
-    Ints may stand among all of them, Fractions among floats, which make the sum a float, and all but
+    Ints may be among all of them, Fractions among floats, which make the sum a float, and all but
     Decimals among complex numbers. Holds a sum.
 
     Args:

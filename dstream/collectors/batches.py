@@ -28,7 +28,7 @@ _BATCH = 512
 
 
 def batches(items: Iterable[T]) -> Iterable[list[T]]:
-    """Cut `items` into lists of a few hundred, fewer where they are large; nobody may change these lists."""
+    """Cut `items` into lists of a few hundred, fewer where they are large; these lists must not be changed."""
     if type(items) is list:
         if len(items) <= _BATCH:
             return (items,) if items else ()
@@ -55,9 +55,9 @@ class Prepared:
         add: takes a value into a container; returns as a collector's `accumulator` does.
         add_all: takes values into a container and returns the container.
         add_each: takes each value into the container of its key, which it makes for new keys, if one loop can do so
-            for these values faster than `add`; says whether it did.
-        add_known: takes each value into the container of its key, which nobody has checked yet, if all keys have one;
-            says whether it did. What equals a checked key needs no check.
+            for these values faster than `add`; returns whether it did.
+        add_known: takes each value into the container of its key, which is not checked yet, if all keys have one;
+            returns whether it did. What equals a checked key needs no check.
         changes: gives for each value the int that it adds to a container that is an int, as it is at first; None if
             these values do not.
     """

@@ -234,7 +234,7 @@ def joining(delimiter: str = "", prefix: str = "", suffix: str = "") -> Collecto
 
 @named
 def concatenating(delimiter: str = "", prefix: str = "", suffix: str = "") -> Collector[str, object, str]:
-    """Join strings that are not empty; as `joining`, but no delimiter stands around an empty string.
+    """Join strings that are not empty; as `joining`, but without a delimiter around an empty string.
 
     Example:
         >>> concatenating(", ", "[", "]").collect(["a", "", "b"])
@@ -289,7 +289,7 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 Box = list[Any]
-"""No item, or the one that stands for all so far; an item may be None, so a box tells the two apart."""
+"""No item, or the result of all so far; an item may be None, so a box distinguishes the two."""
 
 
 @overload

@@ -1,6 +1,6 @@
 """Collectors behind the operations on streams of entries.
 
-They stand for aggregates whose items are entries or pairs. None is a key and a value as any other.
+They replace aggregates whose items are entries or pairs. None is a key and a value as any other.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _fold_one(op: Callable[[Any, Any], Any], groups: Groups, item: Any) -> Group
 
 
 def _combine(op: Callable[[Any, Any], Any], left: Groups, right: Groups) -> Groups:
-    # A Counter stands for ints alone, and the other side has met another value (`_fold_all`).
+    # A Counter stores ints alone, and the other side has met another value (`_fold_all`).
     if type(left) is not type(right):
         left = dict(left)
     keys = canonical_all(list(right))
@@ -183,10 +183,10 @@ def _combine(op: Callable[[Any, Any], Any], left: Groups, right: Groups) -> Grou
 
 
 def _nothing() -> Any:
-    """Stand for the container of a key without items, which there is not."""
+    """Raise: the placeholder of the container of a key without items, which there is not."""
     raise AssertionError("a key has at least one value")
 
 
 def _never(container: Any, item: Any) -> Any:
-    """Stand for the accumulation of one key's values, which happens for all keys at once."""
+    """Raise: the placeholder of the accumulation of one key's values, which happens for all keys at once."""
     raise AssertionError("the values are folded for all keys at once")

@@ -77,7 +77,7 @@ class Keys:
         return each(self.classifier, batch)
 
     def are_checked(self, given: list[Any]) -> bool:
-        """Say whether `checked` leaves all keys as they are; False also where only a look at each key can tell."""
+        """Return whether `checked` leaves all keys as they are; False also where that needs a look at each key."""
         found = kinds(given)
         return type(None) not in found and are_canonical(given, found)
 
@@ -92,7 +92,7 @@ class AnyKeys(Keys):
     """Keys of items, None among them."""
 
     def are_checked(self, given: list[Any]) -> bool:
-        """Say whether all keys are canonical."""
+        """Return whether all keys are canonical."""
         return are_canonical(given)
 
     def checked(self, key: Any, item: Any) -> Any:

@@ -32,7 +32,7 @@ Tally = dict[int, int]
 def variance(fn: Callable[[T], float] | None = None, *, sample: bool = False) -> Collector[T, object, float]:
     """Take the variance of the results of `fn` for each item, of the population.
 
-    Exact sums stand behind it, so no order, no split and no large mean changes the result.
+    It uses exact sums, so no order, no split and no large mean changes the result.
 
     Args:
         fn: gives an int or a float; without it the items are the numbers.

@@ -1,7 +1,7 @@
 """Collectors that compare items: least and greatest, the first few in order, all in order.
 
-One order stands behind all of them: `<`, with a float NaN after every other key. Of equal items, the
-first comes first.
+All of them use one order: `<`, with a float NaN after every other key. Of equal items, the
+first is first.
 """
 
 from __future__ import annotations
