@@ -119,7 +119,7 @@ def copied(error: E, without: Iterable[str]) -> E:
 
 _ATTRIBUTE = "__dstream_failure__"
 _ON_THE_WAY = "__dstream_failing__"
-"""With the number of a thread behind it: what is known of an exception that this thread raised and did not report yet."""
+"""With the number of a thread behind it: what is known of an exception that this thread has raised, not reported."""
 _TOLD = "__dstream_told__"
 """With the number of a thread behind it: what this thread has reported last."""
 
