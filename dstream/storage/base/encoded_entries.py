@@ -80,7 +80,7 @@ class Portions(Generic[T]):
         return first
 
     def has_more(self) -> bool:
-        """Say whether there are rows left, for which one is read ahead."""
+        """Return whether there are rows left, for which one is read ahead."""
         return self._taking.has_more()
 
     def learn(self, rows: int, size: int) -> None:
@@ -176,7 +176,7 @@ def changed(
     """Encode the results of a change, and leave out unchanged values.
 
     Returns:
-        The codec, now decided; and new values by key, None where the entry goes.
+        The codec, now decided; and new values by key, None where the entry is removed.
 
     Raises:
         ValueError: there are more or fewer values than keys.
@@ -348,7 +348,7 @@ def encoded_bucket(
         if not (codec.is_decided or is_update):
             codec = codec.decided_by([key], [value])
         data = codec.encode_key(key)
-        # In another bucket nobody would find the key again.
+        # In another bucket the key would not be found again.
         if bucket_of(data, buckets) != bucket:
             raise ValueError(f"{codec}: {key!r} does not belong into bucket {bucket}")
         encoded[data] = codec.encode_value(value)

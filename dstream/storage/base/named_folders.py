@@ -1,8 +1,8 @@
 """`NamedFolder`: a folder whose errors name the collection; trust in its pickles; the files of the state of a job.
 
-Without a word of the user all pickles are loaded, as long as only this user can write into a folder that is read: that
-of the storage, those of the name, those of the data. Each handle looks once, so a storage that somebody else has made
-meanwhile is not taken for one's own.
+Unless the user has set `pickle=`, all pickles are loaded, as long as only this user can write into a folder that is
+read: that of the storage, those of the name, those of the data. Each handle checks that once, so a storage that another
+user has made meanwhile is not taken for one's own.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class NamedFolder:
         return self.folder.storage
 
     def is_seen(self) -> bool:
-        """Say whether this process sees the storage."""
+        """Return whether this process sees the storage."""
         return self.folder.is_seen()
 
     def child(self, path: str) -> NamedFolder:
@@ -154,7 +154,7 @@ class NamedFolder:
         """List the files below a path."""
         with self._naming("listing", path):
             self._look(f"{path}/")
-            # A list, since the errors of a generator would come after this block.
+            # A list, since the errors of a generator would be raised after this block.
             return iter(list(self.folder.found(path, after)))
 
     def _look(self, path: str) -> str:
@@ -217,7 +217,7 @@ def _to_do(error: Exception, doing: str) -> str:
 
 
 class _Naming:
-    """Says of an error which collection it stopped. A generator would take three times as long."""
+    """Adds the name of the collection to an error of it. A generator would take three times as long."""
 
     __slots__ = ("_doing", "_folder", "_path")
 
@@ -263,7 +263,7 @@ class Trust:
     Attributes:
         folder: that of the storage.
         pickles: what is loaded at most.
-        is_judging: nobody has said what is loaded, so that depends on who can write there.
+        is_judging: the user has not set which pickles are loaded: that depends on which users can write there.
     """
 
     folder: StorageFolder
@@ -271,7 +271,7 @@ class Trust:
     is_judging: bool = False
 
     def in_folders(self, *paths: str) -> Pickles:
-        """Return which pickles are loaded that stand behind these folders.
+        """Return which pickles are loaded from these folders.
 
         Raises:
             OSError: one of them is a symbolic link.
@@ -282,7 +282,7 @@ class Trust:
 
 
 def are_private(folders: Iterable[os.stat_result | None], user: int) -> bool:
-    """Say whether only one user can write into folders; one that is not there holds nothing.
+    """Return whether only one user can write into folders; a missing one holds nothing.
 
     Access lists count too: the mode of a folder that has one shows the most that it grants as that of the group.
     """

@@ -95,7 +95,7 @@ class Shape:
         """Refuse options that contradict this shape.
 
         Raises:
-            ValueError: an option is given and is not what stands here; the message names both.
+            ValueError: an option is set and differs from the stored one; the message names both.
         """
         for option, there in asdict(self).items():
             asked = getattr(options, option)
@@ -151,7 +151,7 @@ _PREFIX = re.compile(r"(?:[a-z0-9-]{1,64}/)*[a-z0-9-]{0,64}")
 
 
 def is_record_name(name: str) -> bool:
-    """Say whether a record may have a name."""
+    """Return whether a record may have a name."""
     return len(name) <= _LONGEST and _NAME.fullmatch(name) is not None
 
 
@@ -193,12 +193,12 @@ def check_write(name: str, data: bytes, version: int) -> None:
 
 
 def destroyed_error(collection: object) -> CollectionDestroyedError:
-    """Return the error that says that a collection is no more."""
+    """Return the error of a collection that was destroyed."""
     return CollectionDestroyedError(f"{collection} was destroyed; ask for it again by its name")
 
 
 def removed_error(collection: object) -> IllegalStateError:
-    """Return the error that says that temporary data of a collection are no more."""
+    """Return the error of temporary data of a collection that were removed."""
     return IllegalStateError(
         f"{collection}: what tasks wrote, or what a reader began to read, was removed by vacuum or is older than a "
         "day; run the job again"

@@ -79,7 +79,7 @@ class Codec:
         """Return this codec with the types that are still open inferred from the first key and value.
 
         Raises:
-            TypeError: the values are of a class that nobody could load again.
+            TypeError: the values are of a class that no process could load again.
         """
         key = self.key if self.kind == "list" else self._decided(self.key, keys, type_of_key)
         value = self._decided(self.value, values, infer_stored)
@@ -146,7 +146,7 @@ class Codec:
         """Return a decoded key in the form that the key type gives it."""
         if self.key is None:
             return key
-        # 1 comes back as 1.0 where the keys are floats, although both have the same bytes.
+        # 1 is read back as 1.0 where the keys are floats, although both have the same bytes.
         shaped = self.key.shaped(key)
         return key if shaped is NOTHING else shaped
 
@@ -197,7 +197,7 @@ class Codec:
             return array, _null_escape(len(keys))
         encoded = list(map(self.encode_key, keys))
         found = _with_column(self.key)
-        # Keys go through their bytes, so that equal ones, such as 1 and 1.0, have one form in the column.
+        # Keys are converted by their bytes, so that equal ones, such as 1 and 1.0, have one form in the column.
         shaped = [NOTHING if found is None else found.shaped(self.decode_key(data)) for data in encoded]
         typed = [None if key is NOTHING else key for key in shaped]
         escape = [data if key is NOTHING else None for data, key in zip(encoded, shaped, strict=True)]
@@ -306,7 +306,7 @@ class Codec:
     ) -> ColumnType | None:
         if not self._is_open(found):
             return found
-        # An empty list says nothing about its items, so the type is that of the first value that does.
+        # An empty list does not determine the type of its items, so the type is that of the first value that does.
         first = next((value for value in values if value is not None and not (type(value) is list and not value)), None)
         if first is None:
             first = next((value for value in values if value is not None), None)
@@ -318,7 +318,7 @@ class Codec:
         found = [kind for part in types if part is not None for kind in classes_in(part.hint)]
         if self.pickles.mode == "trusted":
             return self.pickles.allowing(*found)
-        # What nobody has named would be written here and refused by the next process that reads it.
+        # A class that is not allowed by name would be written here, and refused by the next process that reads it.
         for kind in found:
             if classes.field_names(kind) or issubclass(kind, enum.Enum):
                 try:
@@ -356,7 +356,7 @@ class Codec:
         if array is not None or value is None:
             return array
         position = next(at for at, found in enumerate(values) if found is not None and not value.fits(found))
-        # A list is stored in parts, so the place of an item within one says nothing.
+        # A list is stored in parts, so the position of an item within one is not its index.
         place = "an item" if self.kind == "list" else f"the value of {shown(keys[position])}"
         raise TypeError(f"{self}: {place} is {_described(values[position])}, no {_in_words(value)}{_MIXED}")
 
@@ -412,7 +412,7 @@ def _described(value: Any) -> str:
 
 
 _ONE_FORM = (str, int, bool, bytes, date, datetime, timedelta, UUID)
-"""Types of which no two equal instances that fit differ, so that keys go into the column as they are."""
+"""Types of which no two equal instances that fit differ, so that keys are written into the column as they are."""
 
 
 def _fields(found: ColumnType | None, name: str, escape: str) -> list[pa.Field]:
@@ -474,7 +474,7 @@ def _merged(
     if typed is None:
         values: list[Any] = [None] * len(column)
     else:
-        # Files that other tools have written come with string_view, dictionaries and the like.
+        # Files that other tools have written contain string_view, dictionaries and the like.
         values = typed.from_array(column if column.type == typed.arrow else column.cast(typed.arrow), decode_field)
     if escape.null_count < len(escape):
         for position, data in enumerate(escape.to_pylist()):

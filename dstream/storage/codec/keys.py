@@ -1,12 +1,13 @@
 """Encoding of keys: equal keys give equal bytes in every process, and the bytes contain the type.
 
-Equality is that of `dstream.keys`. A tag byte says what follows: `s` str, `b` bytes, `i` int, `f` float, `q` fraction,
-`c` complex, `n` None, `d` date, `t` datetime, `z` aware datetime, `m` time, `w` aware time, `l` timedelta, `u` UUID,
-`T` tuple, `F` frozenset, `R` range, `p` path, `E` enum member, `D` dataclass. The parts of a key carry their lengths.
+Equality is that of `dstream.keys`. A tag byte names the type of what follows: `s` str, `b` bytes, `i` int, `f` float,
+`q` fraction, `c` complex, `n` None, `d` date, `t` datetime, `z` aware datetime, `m` time, `w` aware time, `l`
+timedelta, `u` UUID, `T` tuple, `F` frozenset, `R` range, `p` path, `E` enum member, `D` dataclass. The parts of a key
+carry their lengths.
 
-An integral number has the form of an int, another one that a float holds exactly that of a float, and the rest stands
-as numerator and denominator. All NaN are one number, and -0.0 is 0. An aware datetime or time is its instant: that of
-`fold=0`, as for Python's hash. It comes back in UTC.
+An integral number has the form of an int, another one that a float holds exactly that of a float, and any other is
+encoded as numerator and denominator. All NaN are one number, and -0.0 is 0. An aware datetime or time is its instant:
+that of `fold=0`, as for Python's hash. It is read back in UTC.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ __all__ = ["bucket_of", "decode_key", "encode_key", "identity", "type_of_key"]
 
 
 def encode_key(key: Any) -> bytes:
-    """Return the bytes that stand for `key` and for every key that is equal to it; never empty.
+    """Return the encoding of `key`, the same for every key that is equal to it; never empty.
 
     Raises:
         NullElementError: the key is None.
@@ -75,7 +76,7 @@ def decode_key(data: bytes, classes: Classes) -> Any:
 def identity(key: Any) -> Any:
     """Return the key for a dict that outlives classes: strings, bytes and ints themselves, or an encoding.
 
-    The encoding stands in a tuple of its own. Keys of a class that was defined again, as in a notebook, do not equal
+    The encoding is wrapped in a tuple. Keys of a class that was defined again, as in a notebook, do not equal
     those of the old class; their encodings do.
 
     Raises:
@@ -90,7 +91,7 @@ def identity(key: Any) -> Any:
 
 _STANDS_FOR_ITSELF = frozenset({str, int, bytes})
 _PLAIN_TAGS = frozenset({b"s", b"b", b"i"})
-"""The tags of what stands for itself: the bytes of a subclass, such as `numpy.str_`, become a plain text again."""
+"""The tags of types that are encoded as themselves: a `numpy.str_` becomes a plain string again."""
 _NO_CLASSES: Any = None
 
 
@@ -121,7 +122,7 @@ def _encode(key: Any) -> bytes:
     # Members that compare as something else, such as those of an IntEnum, are encoded as what they equal.
     if isinstance(key, enum.Enum) and type(key).__eq__ is object.__eq__:
         return _encode_member(key)
-    # `FieldNan` stands for NaN in fields of dataclasses from Python 3.13 on, and is the same key.
+    # `FieldNan` replaces NaN in fields of dataclasses from Python 3.13 on, and is the same key.
     key = NAN if type(key) is FieldNan else _without_numpy(key)
     for base, encode in _ENCODERS:
         if isinstance(key, base):
@@ -134,7 +135,7 @@ def _encode(key: Any) -> bytes:
 
 
 def _compares_as(kind: type, base: type) -> bool:
-    """Say whether a subclass has left equality and hash as they are."""
+    """Return whether a subclass has left equality and hash as they are."""
     equal, hashed = kind.__eq__, kind.__hash__
     return equal is base.__eq__ and hashed is base.__hash__
 
@@ -184,7 +185,7 @@ def _encode_dataclass(key: Any) -> bytes:
 
 
 def _is_stable(kind: type) -> bool:
-    """Say whether `@dataclass` wrote equality and hash, and the fields that are not compared can be filled again."""
+    """Return whether `@dataclass` wrote equality and hash, and the fields that are not compared can be filled again."""
     return (
         has_generated_eq(kind)
         and has_generated_hash(kind)
@@ -275,7 +276,7 @@ def _encode_int(key: int) -> bytes:
 
 
 def _encode_number(key: Any) -> bytes | None:
-    """Encode a number by its value; None if `key` is no number whose value can be told exactly."""
+    """Encode a number by its value; None if `key` is no number whose value is known exactly."""
     if isinstance(key, numbers.Integral):
         return _encode_int(int(key))
     if isinstance(key, float):
@@ -434,7 +435,8 @@ def _without_numpy(key: Any) -> Any:
     return _refuse_key(key) if kind.__name__ in ("datetime64", "timedelta64", "void") else key.item()
 
 
-# The methods are those of the base types, since a subclass may have its own. A datetime is a date, so it comes first.
+# The methods are those of the base types, since a subclass may have its own. A datetime is a date, so datetimes are
+# first.
 _ENCODERS: tuple[tuple[type, Callable[[Any], bytes]], ...] = (
     (str, _encode_str),
     (int, lambda key: _encode_int(int.__index__(key))),

@@ -1,6 +1,7 @@
 """`Pickles`: the policy for pickled values and for classes that stored data name, also for state.
 
-Unpickling runs code that whoever can write the store has chosen; `docs/security.md` tells users what to choose.
+Unpickling runs code that any user who can write into the storage has chosen; `docs/security.md` tells users what to
+choose.
 """
 
 from __future__ import annotations
@@ -133,14 +134,14 @@ class Pickles:
         # Own classes are found by import in every mode: they have no effect but to be values.
         if self.mode == "trusted" or is_own(reference):
             return find(reference)
-        # A worker has a `__main__` of its own, so the driver's classes come first.
+        # A worker has a `__main__` of its own, so the driver's classes are tried first.
         found = (self.driver.find(reference) if self.driver else None) or loaded_class(reference)
         if found is None:
             raise ClassRefusedError(f"the class {reference} is not loaded: {_NOT_PLAIN}; {_advice(self.mode)}")
         return found
 
     def knows(self, kind: type) -> bool:
-        """Say whether another process with this policy finds `kind` by its reference."""
+        """Return whether another process with this policy finds `kind` by its reference."""
         name = reference(kind)
         if _by_reference(self.allowed).get(name) is kind or is_own(name):
             return True
@@ -164,7 +165,7 @@ class Pickles:
             raise ClassRefusedError(f"the class {reference(kind)} is not loaded: {_NOT_PLAIN}; {_advice(self.mode)}")
 
     def _loads(self, kind: type) -> bool:
-        """Say whether a process that has loaded the same modules resolves the reference of a plain class."""
+        """Return whether a process that has loaded the same modules resolves the reference of a plain class."""
         if kind.__module__ == "__main__":  # that of a worker is another one
             return "<locals>" not in kind.__qualname__
         found = loaded_class(reference(kind))

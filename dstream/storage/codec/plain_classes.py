@@ -1,9 +1,9 @@
 """Plain classes and values of NumPy, which restricted storages rebuild without permission of the user.
 
 They are the library's own values, and the dataclasses, named tuples and enums that this process has loaded, as long
-as building an instance runs no code of theirs. Whoever writes a storage chooses names and fields, and nothing else.
-Arrays and scalars of NumPy are stored by dtype, shape, order and bytes, so that loading one calls nothing that the
-store names. NumPy is imported where such a value is loaded, and nowhere else.
+as building an instance runs no code of theirs. A user who writes into a storage chooses names and fields, and nothing
+else. Arrays and scalars of NumPy are stored by dtype, shape, order and bytes, so that loading one calls nothing that
+the store names. NumPy is imported where such a value is loaded, and nowhere else.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ __all__ = [
 
 
 def is_own(name: str) -> bool:
-    """Say whether a reference names one of the library's own values."""
+    """Return whether a reference names one of the library's own values."""
     own = own_name(name)
     return own is not None and is_value(own)
 
 
 def is_plain(kind: type) -> bool:
-    """Say whether instances can be built from named fields without running code of the class.
+    """Return whether instances can be built from named fields without running code of the class.
 
     That excludes classes with a `__del__`, with a hash or equality of their own (a set calls them), with properties
     in place of fields, with metaclasses of their own, and the library's own classes other than its values.
@@ -77,7 +77,7 @@ def _is_plain(kind: Any) -> bool:
 
 
 _OTHERS = (tuple, enum.Enum)
-# A `_missing_` of the user's would be called with whatever stands in the storage.
+# A `_missing_` of the user's would be called with any value that is stored.
 _MISSING = (enum.Enum._missing_.__func__, enum.Flag._missing_.__func__)  # type: ignore[attr-defined]
 
 
@@ -89,7 +89,7 @@ def _compares_by_fields(kind: Any) -> bool:
 
 
 def _is_computed(kind: Any, name: str) -> bool:
-    """Say whether assigning a field calls a function of the class; so may its default, where keys leave it out."""
+    """Return whether assigning a field calls a function of the class; so may its default, where keys leave it out."""
     if issubclass(kind, tuple):
         return False
     found = inspect.getattr_static(kind, name, None)
@@ -113,7 +113,7 @@ def loaded_class(name: str) -> type | None:
 
 def _attributes(owner: Any) -> Mapping[str, Any]:
     # A module may import others when it is asked for an attribute.
-    if issubclass(type(owner), types.ModuleType):  # Others only say so, such as the libraries of cffi.
+    if issubclass(type(owner), types.ModuleType):  # Others only claim to be modules, such as the libraries of cffi.
         return cast(Mapping[str, Any], object.__getattribute__(owner, "__dict__"))
     return vars(owner) if isinstance(owner, type) else {}
 
@@ -167,7 +167,7 @@ def _is_defined_in(kind: Any, module: str) -> bool:
 
 @functools.lru_cache(maxsize=8192)
 def _has_plain_classes(name: str, attributes: int) -> bool:
-    """Say whether a module with this number of attributes defines a plain class; counted again when it grows."""
+    """Return whether a module with this number of attributes defines a plain class; counted again when it grows."""
     top = name.partition(".")[0]
     if top in sys.stdlib_module_names or top in ("__main__", "__mp_main__") or is_our_name(name):
         return False
@@ -191,7 +191,7 @@ _TEXTS = {"S": bytes, "U": str}
 
 
 def is_of_numpy(value: Any) -> bool:
-    """Say whether a value is an array or a scalar of NumPy, which is not imported for that."""
+    """Return whether a value is an array or a scalar of NumPy, which is not imported for that."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic))
 

@@ -28,10 +28,10 @@ __all__ = ["ValueEncoding"]
 
 
 _PICKLED = b"\xc1"
-"""Stands before a pickle; msgpack never uses this byte."""
+"""The byte before a pickle; msgpack never uses it."""
 
 _SCALARS = frozenset({str, int, float, bool, bytes, type(None)})
-# msgpack takes these for something else although it is told to be strict (1.2.4), and never asks about them.
+# msgpack takes these for something else although it is set to be strict (1.2.4), and never passes them to `default`.
 _MISTAKEN = frozenset({bytearray, memoryview, msgpack.ExtType, msgpack.Timestamp})
 
 _pack_scalar = msgpack.Packer(strict_types=True, unicode_errors="surrogatepass").pack
@@ -120,7 +120,7 @@ class ValueEncoding:
             _nesting.levels -= 1
 
     def _extension(self, level: int, value: Any) -> msgpack.ExtType | float:
-        """Return the msgpack form of a value that msgpack does not know."""
+        """Return the msgpack form of a value of a type that msgpack does not support."""
         kind = type(value)
         if kind is FieldNan:
             return NAN
@@ -153,7 +153,7 @@ class ValueEncoding:
 
     def _member(self, level: int, value: enum.Enum) -> msgpack.ExtType:
         kind = type(value)
-        # A combination of flags comes back from its pickle.
+        # A combination of flags is restored from its pickle.
         if not classes.has_name(value) or not self.pickles.knows(kind):
             raise _Unknown
         return msgpack.ExtType(_MEMBER, self._pack([reference(kind), value.name], level))
@@ -195,7 +195,7 @@ def _exactly(kind: type, found: Any) -> Any:
 
 
 def _is_understood(value: Any) -> bool:
-    """Say whether the lists and dicts that msgpack packs itself hold nothing that it takes for another type."""
+    """Return whether the lists and dicts that msgpack packs itself hold nothing that it takes for another type."""
     kind = type(value)
     if kind is dict:
         return _are_understood(value.keys()) and _are_understood(value.values())

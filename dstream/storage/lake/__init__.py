@@ -138,7 +138,7 @@ class LakeStorage:
 
     def vacuum(self, older_than: float) -> int:
         """Remove files that no reader can need, also those of destroyed collections; logs and records stay."""
-        # A vacuum takes long, so it runs without the lock, for which whoever gets a collection waits.
+        # A vacuum takes long, so it runs without the lock, for which each call that gets a collection waits.
         with self._lock:
             logs = self._catalog.logs()
         return sum(vacuum(log, older_than) for log in logs) + vacuum_records(self._folder, older_than)
@@ -157,15 +157,15 @@ def open_lake(url: str, settings: Settings) -> LakeStorage:
 
     Args:
         url: a path, or a URL such as `file:///...`, `s3://bucket/path`, `gs://...`, `az://...`.
-        settings: which pickled values are loaded; unset, all of them where only this user can write, as `trust`
-            says, otherwise those of plain and allowed types. How durable an acknowledged change is.
+        settings: which pickled values are loaded; unset, all of them where only this user can write (see `trust`),
+            otherwise those of plain and allowed types. How durable an acknowledged change is.
 
     Raises:
         SetupError: an object store needs the package `obstore`; a path is that of a file.
     """
     if url.startswith(_REMOTE):
         folder: StorageFolder = ObjectFolder.opened(url.rstrip("/"))
-        # Nothing here knows who may write into a bucket, so its pickles are not trusted.
+        # It is not known which users may write into a bucket, so its pickles are not trusted.
         mode: PickleMode = settings.pickle or "restricted"
     else:
         path = _path(url)

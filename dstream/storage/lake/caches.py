@@ -74,7 +74,7 @@ class _Bucket:
     size: int
 
     def change(self, key: Any, value: Any) -> None:
-        """Set the value of a key; None says that the entry was removed."""
+        """Set the value of a key; None if the entry was removed."""
         if value is None and not self.older:
             self.entries.pop(key, None)
         else:
@@ -151,7 +151,8 @@ class BucketCache:
         together with older ones meanwhile: then they hold the newest of those too. But when the oldest
         file of all is newer, what was removed before has left no trace.
         """
-        # It leaves the cache first, since its dict is changed in place, and a file that is gone may stop this halfway.
+        # It leaves the cache first, since its dict is changed in place, and a file that was removed may stop this
+        # halfway.
         self._drop(bucket)
         older = self._older(cached, files)
         entries: dict[Any, Any] = {}
@@ -205,7 +206,7 @@ class BucketCache:
     ) -> None:
         """Apply this process's own commit, if the bucket is known up to there.
 
-        The last of `files` is the commit's own; a value of None says that the entry was removed.
+        The last of `files` is the commit's own; a value of None means that the entry was removed.
         """
         cached = self._buckets.get(bucket)
         if cached is None or cached.files != files[:-1]:
@@ -244,7 +245,7 @@ class BucketCache:
         self._buckets[bucket] = cached
         self._rows += len(cached.entries)
         self._size += cached.size
-        # The last one goes as well: a process that only writes would keep all that it has ever written.
+        # The last one is dropped as well: a process that only writes would keep all that it has ever written.
         while self._rows > self._rows_kept or self._size > self._files_kept:
             self._drop(next(iter(self._buckets)))
 
@@ -254,7 +255,7 @@ def _size(files: tuple[DataFile, ...]) -> int:
 
 
 def _has_large_values(files: tuple[DataFile, ...]) -> bool:
-    """Say whether the entries of files take so much memory that they are better read one by one."""
+    """Return whether the entries of files take so much memory that they are better read one by one."""
     size, rows = _size(files), sum(file.rows for file in files)
     return size > _BYTES_KEPT and size > rows * LARGE_VALUE
 
@@ -296,7 +297,7 @@ class RecentRows:
             entry = self._rows.get(file.path)
             if not isinstance(entry, tuple):
                 break
-            # The newest file comes first here, so its value of a key stays.
+            # The newest file is read first, so its value of a key stays.
             entries.setdefault(*entry)
             together.add(file.path)
 
@@ -347,7 +348,7 @@ def own_copy(codec: Codec, value: Any) -> Any:
 
 
 def same_value(codec: Codec, left: Any, right: Any) -> bool:
-    """Return whether two values cannot be told apart; False if that is not certain."""
+    """Return whether two values cannot be distinguished; False if that is not certain."""
     if left is right:
         return True
     if type(left) is not type(right):

@@ -1,7 +1,7 @@
 """`LakeCatalog`: the names of collections, and the description of each in the metadata of its table.
 
 Every collection that was ever made has a file `names/<kind>/<name>/<generation>.json`, created once and never
-changed. The one of the highest generation counts. That a collection was destroyed stands in its own log, so it
+changed. The one of the highest generation counts. That a collection was destroyed is stored in its own log, so it
 ends for all handles at the same moment; the name is free then, for the next generation.
 """
 
@@ -59,7 +59,7 @@ class Description:
         kind: `"map"`, `"list"` or `"cache"`.
         name: its name.
         shape: its options but the types.
-        types: what its codec was when it was made, as JSON; the log knows it better.
+        types: what its codec was when it was made, as JSON; the log contains the current one.
         has_mark: it was made since there are checksums: there is a file in its folder since before it had a name, and
             all log entries of this library have a checksum.
     """
@@ -102,7 +102,7 @@ class Description:
         """Return the description that `to_json` wrote down.
 
         Raises:
-            ValueError: it is none; so say other errors of `NOT_UNDERSTOOD`.
+            ValueError: it is not a description, as the other errors of `NOT_UNDERSTOOD`.
         """
         kind, name = data["kind"], data["name"]
         if kind not in get_args(Kind):
@@ -200,13 +200,14 @@ class LakeCatalog:
             path = f"{folder}/{number:08d}.json"
             data = seal(_HEAD, _json({"path": path, **made.to_json()}))
             mark = f"{_data(made)}/{_MARK}"
-            # The mark comes first: a process that dies in between leaves a mark without a name, which is no damage.
+            # The mark is written first: a process that dies in between leaves a mark without a name, which is no
+            # damage.
             self._names.replace(mark, data)
             if self._names.create(path, data):
                 return made
             # Another process was first, and its collection has a mark of its own.
             self._names.delete(mark)
-            newest = self._read(path)  # another process has made it, whatever a listing says of it
+            newest = self._read(path)  # another process has made it, whether a listing contains it or not
         return newest
 
     def names(self) -> list[tuple[Kind, str]]:
@@ -215,7 +216,7 @@ class LakeCatalog:
         return sorted((entry.kind, entry.name) for entry in found if not self._is_known_to_be_destroyed(entry))
 
     def _is_known_to_be_destroyed(self, description: Description) -> bool:
-        """Say whether a collection was destroyed; one whose log is damaged is there, and says so when it is opened."""
+        """Return whether a collection was destroyed; one whose log is damaged exists, and fails when opened."""
         try:
             return self._is_destroyed(description)
         except (IllegalStateError, UnsupportedError):
@@ -301,7 +302,7 @@ class LakeCatalog:
         return description
 
     def _is_destroyed(self, description: Description) -> bool:
-        """Say whether a collection was destroyed; one that has neither a log nor the mark of a new one is lost."""
+        """Return whether a collection was destroyed; one that has neither a log nor the mark of a new one is lost."""
         if description.place in self._destroyed:
             return True
         log = self.log(description)
@@ -310,7 +311,7 @@ class LakeCatalog:
         if is_destroyed:
             self.forget_destroyed(description)
             return True
-        # Without this check a collection whose folder is gone would pass for an empty one.
+        # Without this check a collection whose folder was removed would pass for an empty one.
         if log.version < 0 and description.has_mark and not log.folder.exists(_MARK):
             raise IllegalStateError(
                 f"{description.title} is damaged: there is nothing in {log.folder.url}; restore it from a backup"

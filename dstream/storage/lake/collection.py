@@ -153,7 +153,7 @@ class LakeCollection:
         """Remove files whose names start in some way and that no commit names."""
         with self._log.lock:
             self._log.is_destroyed()
-            # Staged files of a collection that was destroyed go as well, for which `refresh` would raise.
+            # Staged files of a collection that was destroyed are removed as well, for which `refresh` would raise.
             staged = [file.path for file in self._folder.found() if file.path.startswith(prefix)]
             remove_quietly(self._folder, [path for path in staged if not self._log.is_live(path)])
 
@@ -171,7 +171,7 @@ class LakeCollection:
         """Remove files that no reader can need; also those of collections of this name that were destroyed.
 
         The journal reaches back as far as the files that are there: events older than `older_than` that
-        a compaction has folded go as well.
+        a compaction has folded are removed as well.
         """
         with self._log.lock:
             self._refresh()
@@ -200,7 +200,7 @@ class LakeCollection:
             self._codec_of = metadata
 
     def metadata_for(self, codec: Codec) -> dict[str, Any] | None:
-        """Return the metadata that the next commit must carry so that readers know `codec`, None if they do."""
+        """Return the metadata that the next commit must carry so that readers find `codec`, None if the log has it."""
         metadata = self._log.metadata
         if metadata is not None and codec is self._codec:
             return None
@@ -214,8 +214,8 @@ class LakeCollection:
     def _reading(self, read: Callable[[], T]) -> T:
         """Run something that reads live files of the newest state, under the lock.
 
-        A file that is missing was compacted and vacuumed since the log was read; then the log says so by now. Or it is
-        one that a job has yet to commit.
+        A file that is missing was compacted and vacuumed since the log was read; then the log contains that by now. Or
+        it is one that a job has yet to commit.
         """
         while True:
             self._refresh()
@@ -243,7 +243,7 @@ class LakeCollection:
         """Commit a compaction that was begun after a commit; False if one of the files is no longer live."""
 
         def prepare() -> Actions | None:
-            # One was folded or removed by another commit meanwhile, and its rows must not come back.
+            # One was folded or removed by another commit meanwhile, and its rows must not be written again.
             if not all(self._log.is_live(file.path) for file in old):
                 return None
             return Actions(adds=new, removes=old, changes_data=False, begun=begun)

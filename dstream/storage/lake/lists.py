@@ -169,7 +169,7 @@ class LakeList(LakeCollection):
             self._fold(_newest_small)
 
     def _fold(self, chosen: Callable[[tuple[DataFile, ...]], tuple[DataFile, ...]]) -> bool:
-        """Fold neighbouring files into one at the position of the first; False if one is gone meanwhile."""
+        """Fold neighbouring files into one at the position of the first; False if one was removed meanwhile."""
         with self._log.lock:
             self._refresh()
             files, layout, begun = self._log.groups.get(0, ()), self._layout, self._log.version
@@ -205,12 +205,12 @@ class LakeList(LakeCollection):
             yield from _joined(waiting)
 
     def read_state(self, positions: Positions, start: int, stop: int) -> list[Any]:
-        """Return items of one state of the list; a FileGoneError says that a vacuum has taken it away."""
+        """Return items of one state of the list; a FileGoneError if a vacuum has removed it."""
         with self._log.lock:
             return self._cache.read(positions, self._layout, start, stop)
 
     def is_newest(self, positions: Positions) -> bool:
-        """Say whether a state of the list is still the newest one."""
+        """Return whether a state of the list is still the newest one."""
         with self._log.lock:
             self._refresh()
             return self._log.groups.get(0, ()) is positions.files

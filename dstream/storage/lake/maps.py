@@ -192,7 +192,7 @@ class LakeMap(LakeCollection):
         log = self._log
         with log.lock:
             log.refresh()
-            # The conditions of `_take_codec`, which stand here to spare its call.
+            # The conditions of `_take_codec`, repeated to save the call.
             if log.metadata is not self._codec_of or not self._is_judged:
                 self._take_codec()
             entries = self._cache.up_to_date(bucket, log.groups.get(bucket), self._layout)
@@ -242,7 +242,7 @@ class LakeMap(LakeCollection):
                 ]
                 wanted = Change(changes, self._singles)
                 if wanted.by_bucket:
-                    # Who comes too late tries again before it is somebody else's turn.
+                    # A change that lost against another one tries again before the next one has its turn.
                     until_committed.enter_context(self.turn())
                 if not wanted.by_bucket or self._committed(wanted, places, olds, version):
                     return [own_copy(codec, value) for value in olds]
@@ -324,7 +324,7 @@ class LakeMap(LakeCollection):
         """Divide the entries as they are now, whole buckets at a time."""
         with self._log.lock:
             self._refresh()
-            # Whole buckets, since only all files of one say which row of a key is the newest.
+            # Whole buckets, since only all files of one show which row of a key is the newest.
             groups = grouped(self._log.groups, parallelism)
             return [LakeEntrySplit(self._description.title, self._folder, self._layout, group) for group in groups]
 

@@ -273,7 +273,7 @@ def write_portions(
 
 
 class _Runs:
-    """Writes rows in runs that are sorted by key, or as they come."""
+    """Writes rows in runs that are sorted by key, or as they arrive."""
 
     def __init__(self, writer: DataWriter, is_sorted: bool) -> None:
         self._writer = writer
@@ -306,7 +306,7 @@ class LakeEntryWriter:
     """Writes the entries of a task into one new file per bucket, which no reader sees before the commit.
 
     Attributes:
-        folder: where files go.
+        folder: where files are written.
         layout: their columns; types that are open are decided by the first entry.
         buckets: into how many buckets keys are divided.
         prefix: how the names of this job's files begin.
@@ -327,7 +327,7 @@ class LakeEntryWriter:
         try:
             return bucket_of(encode_key(key), self.buckets)
         except (NullElementError, UnstableKeyError):
-            self.layout.codec.encode_key(key)  # says the same with the name of the collection
+            self.layout.codec.encode_key(key)  # raises the same with the name of the collection
             raise
 
     def check_item(self, entry: tuple[Any, Any]) -> None:
@@ -348,12 +348,12 @@ class LakeEntryWriter:
         yield self._receipt(layout, file)
 
     def _calls_function(self, bucket: int) -> bool:
-        """Say whether a function of the user's gets the rows, in their order; then its results are sorted."""
+        """Return whether a user's function is called with the rows, in their order; its results are sorted then."""
         merge = self.plan.merge
         return merge is not None and (isinstance(merge, Revision | Update) or bool(self.groups.get(bucket)))
 
     def _layout_by(self, key: Any, value: Any) -> Layout:
-        """Return the layout of the rows as they come, with the types that are open as the first one has them."""
+        """Return the layout of the rows as they arrive, with the types that are open as the first one has them."""
         if isinstance(self.plan.merge, Update):
             return without_values(replace(self.layout, codec=self.layout.codec.decided_by([key], [])))
         return replace(self.layout, codec=self.layout.codec.decided_by([key], [value]))
@@ -457,5 +457,5 @@ def _one_file(
 
 
 def has_removed_rows(folder: StorageFolder, file: DataFile, layout: Layout) -> bool:
-    """Say whether a file holds rows of removed entries."""
+    """Return whether a file holds rows of removed entries."""
     return any(layout.removed(batch).true_count for batch in batches(folder, file, ["_del"]))

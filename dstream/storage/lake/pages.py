@@ -1,6 +1,6 @@
 """Look-ups of single keys in files: pages of rows, sorted by key, cached by their bytes.
 
-A page is a row group of a file whose row groups follow each other by key, as the statistics of Parquet say. Any other
+A page is a row group of a file whose row groups follow each other by key, as the statistics of Parquet show. Any other
 file is one page: its rows are sorted when they are read, or found by a hash where keys have no order in a column.
 """
 
@@ -391,7 +391,7 @@ def _words(data: memoryview, offsets: Any, start: int) -> Any:
     words = np.zeros(len(ends) - 1, np.uint64)
     for place in range(start, start + _WORD):
         places = ends[:-1] + place
-        # A text that ends before is smaller than one that goes on, or equal to it in these bytes.
+        # A string that ends before is smaller than one that continues, or equal to it in these bytes.
         found = np.where(places < ends[1:], letters[np.minimum(places, len(letters) - 1)], 0)
         words = (words << np.uint64(8)) | found.astype(np.uint64)
     return memoryview(words.data)

@@ -3,9 +3,9 @@
 dstream record <crc32>{"number":7,"version":4,"token":"...","before":"..."}
     <data>
 
-The number counts the files of a name and becomes their names. The version is what readers know: it begins anew when a
-record was removed, which is a file of version 0. The token is of one write alone, and `before` has those of the files
-before this one, the newest first: so a writer finds out whether it was its own file that came next.
+The number counts the files of a name and becomes their names. The version is the number that readers get: it starts
+again when a record was removed, which is a file of version 0. The token is of one write alone, and `before` has those
+of the files before this one, the newest first: so a writer finds out whether its own file was the next one.
 
 Who creates the file with the next number has written. Older files are removed, so a number can be free that was taken
 long ago: a writer that was stopped meanwhile may create it. The file with the highest number is therefore the one that
@@ -47,7 +47,7 @@ _MOST_FILES = 10**20 - 2
 _LONGEST_HEADER = 10_000
 _DIGITS = 12
 _REMEMBERED = 128
-"""The most writes that may come after one whose outcome its writer has yet to see."""
+"""The most writes that may follow one whose outcome its writer does not know yet."""
 _TOKENS = re.compile(rf"(?:[0-9a-f]{{{_DIGITS}}})*")
 
 
@@ -56,7 +56,7 @@ class RecordFile(NamedTuple):
 
     Attributes:
         number: which file of its name it is, from 1 on.
-        version: that of the record; 0 says that it was removed.
+        version: that of the record; 0 if it was removed.
         token: of this write alone.
         before: the tokens of the files before it, the newest first.
         data: what the record holds.
@@ -70,7 +70,7 @@ class RecordFile(NamedTuple):
 
     @staticmethod
     def behind(newest: RecordFile | None, version: int, data: bytes) -> RecordFile:
-        """Return the file that comes next."""
+        """Return the next file."""
         token = secrets.token_hex(_DIGITS // 2)
         if newest is None:
             return RecordFile(1, version, token, "", data)
@@ -85,7 +85,7 @@ class RecordFile(NamedTuple):
         return seal(_HEAD, rest, record_path(name, self.number))
 
     def comes_after(self, other: RecordFile) -> bool | None:
-        """Say whether a file with a smaller number was in this file's past; None if that is not known any more."""
+        """Return whether a file with a smaller number was in this file's past; None if that is not known any more."""
         start = (self.number - other.number - 1) * _DIGITS
         token = self.before[start : start + _DIGITS]
         return token == other.token if token else None
@@ -97,7 +97,7 @@ def parsed_record(name: str, data: bytes, number: int | None = None) -> RecordFi
     Args:
         name: that of the record.
         data: the bytes of the file.
-        number: which file it is; None if the file itself says so.
+        number: of the file; None if the file itself contains it.
 
     Raises:
         ValueError: it is not what was written there; what `NOT_UNDERSTOOD` names besides.
@@ -173,10 +173,10 @@ class LakeRecords:
         return sorted(name for name, there in found.items() if REMOVED not in there or self.read(name) is not None)
 
     def remove(self, name: str) -> None:
-        """Create a next file that says so; it stays."""
+        """Create a next file of version 0, which stays."""
         check_record(name)
         while (newest := self._newest(name)) is not None and newest.version:
-            # The mark comes first, or a crash in between would leave a removed record among the names.
+            # The mark is written first, or a crash in between would leave a removed record among the names.
             self._folder_of(name).replace(f"{place_of(name)}/{REMOVED}", b"")
             if self._put(name, RecordFile.behind(newest, 0, b""), kept=1):
                 return
@@ -219,7 +219,7 @@ class LakeRecords:
             created = self._last_created(folder, name)
             number = max(_listed(folder, name), default=0)
             if created is not None and created.number >= number:
-                # A network drive may list a new file late; then the file itself says what is there.
+                # A network drive may list a new file late; then the file itself is looked up.
                 if created.number == number or folder.exists(record_path(name, created.number)):
                     return created
                 number = created.number
@@ -250,13 +250,13 @@ class LakeRecords:
             raise _damaged(folder, path, f"is damaged: {error}") from error
 
     def _put(self, name: str, made: RecordFile, kept: int) -> bool:
-        """Create a file, and return whether it came next: no other process has written this number, now or before."""
+        """Create a file, and return whether it is the next one: no other process has ever written this number."""
         folder, path = self._folder_of(name), record_path(name, made.number)
         is_created = folder.create(path, made.packed(name))
         there = _listed(folder, name)
         # Where the number was taken and removed long ago, creating the file succeeds, and a higher number is there.
         is_next = (is_created and there[-1:] == [made.number]) or self._is_own(folder, name, made)
-        if is_next:  # oldest first, so that one which is left is never older than one which is gone
+        if is_next:  # oldest first, so that one which is left is never older than one that was removed
             remove_quietly(folder, [record_path(name, number) for number in there if number <= made.number - kept])
         elif is_created:
             remove_quietly(folder, [path])
@@ -289,7 +289,7 @@ class _Seen:
         self._number = 0
 
     def again(self, number: int) -> bool:
-        """Say whether this number was the one before as well."""
+        """Return whether the number before was the same."""
         is_same = number == self._number
         self._number = number
         return is_same

@@ -73,7 +73,8 @@ class SingleEntries:
         form = self._forms.get(lengths)
         if form is None:
             if lengths not in self._forms:
-                # All go at once: those in use come back with their next two entries, and no order has to be kept.
+                # All are removed at once: those in use are added again with their next two entries, and no order has to
+                # be kept.
                 if len(self._forms) == _MOST_FORMS:
                     self._forms.clear()
                 # The first entry of a length makes no form, which is dearer than the file that it would spare.
@@ -84,7 +85,7 @@ class SingleEntries:
 
 
 def _cells(layout: Layout, key: Any, value: Any) -> tuple[bytes, bytes] | None:
-    """Return a key and a value as the pages of a file hold them; None if one goes another way than into its column."""
+    """Return a key and a value as the pages of a file hold them; None if one is not stored in its column."""
     kinds, codec = (type(key), type(value)), layout.codec
     if is_large(value):
         return None  # A form is made by copies of the value.
@@ -142,7 +143,7 @@ class Changed(NamedTuple):
 
     Attributes:
         bucket: where it belongs.
-        known: what stands for it in a dict.
+        known: its identity in a dict.
         key: the key itself.
         old: its value so far, None if it had none.
         new: its value from now on, None if it has none.
@@ -159,9 +160,9 @@ class Change:
     """Changes of different keys. The files of one attempt to commit serve the next one.
 
     Attributes:
-        rows: what stands in the files that were written, by their paths.
-        entries: the same for files of one entry that were made without rows, as pairs of a key and a value that nobody
-            can change.
+        rows: the contents of the files that were written, by their paths.
+        entries: the same for files of one entry that were made without rows, as pairs of a key and a value that cannot
+            change.
     """
 
     def __init__(self, changes: Iterable[Changed], singles: SingleEntries) -> None:
@@ -226,7 +227,7 @@ def look_up(folder: StorageFolder, files: Sequence[DataFile], layout: Layout, ke
     """Return the values of some keys; those without one are left out.
 
     Files are read from the newest to the oldest until every key was met. Of a file, the key columns are read
-    row group by row group; the values only where a key stands. Keys are given and returned by their
+    row group by row group; the values only where a key is found. Keys are given and returned by their
     identities (`codec.keys`), `files` oldest first.
     """
     missing = set(keys)
@@ -269,7 +270,7 @@ def matches(folder: StorageFolder, file: DataFile, layout: Layout, keys: list[An
 
 
 def _are_elsewhere(group: Any, keys: pa.Array) -> bool:
-    """Say whether no key can stand in a row group, by the smallest and the largest key in it."""
+    """Return whether a row group cannot contain any of the keys, by the smallest and the largest key in it."""
     column = group.column(0)
     statistics = column.statistics if column.path_in_schema == "key" else None
     if statistics is None or not statistics.has_min_max or type(statistics.min) not in (int, str, bytes):
@@ -283,7 +284,7 @@ def _are_elsewhere(group: Any, keys: pa.Array) -> bool:
 
 
 def is_left_out(highest: Any) -> bool:
-    """Say whether the statistics of a row group may lack the largest of its keys.
+    """Return whether the statistics of a row group may lack the largest of its keys.
 
     One of more than 4 KB is not written, and some versions of pyarrow (14) read it as an empty text. A smallest one
     that is empty does no harm.

@@ -119,7 +119,7 @@ def rows_of_items(layout: Layout, batch: pa.RecordBatch) -> ArrowRows | Iterator
 
 
 def _column(layout: Layout, batch: pa.RecordBatch, name: str, escape: str, kind: ColumnType | None) -> Any:
-    """Return the typed column; None if some of the rows stand beside it, or cannot be loaded."""
+    """Return the typed column; None if it lacks some of the rows, or cannot be loaded."""
     # A class that is not found here is an error of the items that need it, which making them raises.
     if kind is None or kind.arrow is None or name not in batch.schema.names or not _can_be_made(kind):
         return None
@@ -128,7 +128,7 @@ def _column(layout: Layout, batch: pa.RecordBatch, name: str, escape: str, kind:
 
 
 def _can_be_made(kind: ColumnType) -> bool:
-    """Say whether the classes of all values are there: without them nothing can be read."""
+    """Return whether the classes of all values can be loaded: without them no value can be read."""
     if isinstance(kind, OptionalType):
         return _can_be_made(kind.inner)
     if isinstance(kind, ClassType):
@@ -203,7 +203,7 @@ class LakeEntrySplit:
                 yield self.layout.codec.batch(keys, self.layout.values(batch))
 
     def arrow_rows(self) -> Iterator[ArrowRows | Iterator[tuple[Any, Any]]]:
-        """Give the entries in columns, and in iterators those of batches of which some stand in none."""
+        """Yield the entries in columns, or in an iterator where a batch has entries outside of the columns."""
         with _explaining(self.title):
             for files in self.buckets:
                 for batch in self._newest(files):
@@ -227,7 +227,7 @@ class LakeEntrySplit:
 
 @contextmanager
 def _explaining(title: str) -> Iterator[None]:
-    """Name the cause of a file that is gone: no other program removes one that a reader needs."""
+    """Name the cause of a missing file: no other program removes one that a reader needs."""
     try:
         yield
     except FileGoneError as error:
@@ -288,7 +288,7 @@ class LakeItemSplit:
                 yield codec.batch([], self.layout.values(batch))
 
     def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Any]]:
-        """Give the items in columns, and in iterators those of batches of which some stand in none."""
+        """Yield the items in columns, or in an iterator where a batch has items outside of the columns."""
         with _explaining(self.title):
             for file, start, stop in self.parts:
                 for batch in large_batches(self.folder, file, None, start, stop):

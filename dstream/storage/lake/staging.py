@@ -49,7 +49,7 @@ class StagedRows(NamedTuple):
     Attributes:
         begun: the newest commit when its job began: `merged` is right if no later one has changed its bucket.
         types: those by which it is written, as `Codec.to_json` gives them.
-        new: a file of the rows as they came.
+        new: a file of the rows as they arrived.
         merged: a file of the rows merged with those that were there when the job began; None if they need not be.
     """
 
@@ -62,7 +62,7 @@ class StagedRows(NamedTuple):
     def of(receipt: Any) -> StagedRows:
         """Return the rows of a receipt: the same as plain tuples."""
         begun, types, new, merged = receipt
-        # A bool is an int to `isinstance`, and receipts may come from anywhere.
+        # A bool is an int to `isinstance`, and receipts may have any origin.
         if type(begun) is not int:
             raise ValueError("no commit has such a number")
         return StagedRows(begun, types, _file(new), None if merged is None else _file(merged))
@@ -130,9 +130,10 @@ class StagedJob(ABC, Generic[W]):
         return replace(actions, metadata=metadata, transaction=self._transaction, epoch=self._epoch, begun=begun)
 
     def _check_there(self, actions: Actions) -> None:
-        """Refuse to commit a file that was removed. No other process knows the names of new files."""
+        """Refuse to commit a file that was removed. No other process has the names of new files."""
         log = self._collection.log
-        # Other programs that vacuum know nothing of condemned files. An unnamed change has written its files just now.
+        # Other programs that vacuum do not read which files are condemned. An unnamed change has written its files just
+        # now.
         missing = log.folder.missing([file.path for file in actions.adds]) if self._transaction else []
         if missing:
             raise log.gone_before_commit(missing[0])
@@ -187,7 +188,7 @@ class LakeMapJob(StagedJob[LakeEntryWriter]):
 
     Where the result depends on what is there (a merge function, or a journal that wants old values), tasks
     merge with the state at `begin`. A bucket that another commit has changed since is merged again where the job is
-    committed, from the file of the rows as they came.
+    committed, from the file of the rows as they arrived.
     """
 
     def __init__(
@@ -223,7 +224,7 @@ class LakeMapJob(StagedJob[LakeEntryWriter]):
             written = {receipt.new.bucket for receipt in receipts}
             adds.extend(self._merged(bucket, None, codec) for bucket in log.groups if bucket not in written)
         elif self._replace:
-            # Without a journal no row has to say what has gone, so the files go as they are.
+            # Without a journal no row has to show what was removed, so the files are removed as they are.
             removes = tuple(log.files())
         files = tuple(file for file in adds if file is not None)
         self._named = {file.path for file in files}
@@ -274,7 +275,7 @@ class LakeItemWriter:
     """Writes the items of a task into one new file, which no reader sees before the commit.
 
     Attributes:
-        folder: where the file goes.
+        folder: where the file is written.
         layout: its columns; a type that is open is decided by the first items.
         prefix: how the names of this job's files begin.
         begun: the newest commit when the job began.

@@ -1,7 +1,7 @@
 """Rows and columns of a collection, written to Parquet files and read from them.
 
 The codec thinks in Arrow types; Delta has fewer. What it lacks is stored as something that every Delta
-reader takes, without loss, and is cast back by the type that the codec knows:
+reader takes, without loss, and is cast back by the type that the codec has:
 
     naive timestamp   -> timestamp with time zone UTC (Delta's naive one needs a table feature)
     duration          -> long, microseconds
@@ -88,7 +88,7 @@ def physical(column: Any) -> Any:
 
 
 def logical(column: Any, kind: pa.DataType) -> Any:
-    """Return a stored column as the codec knows it."""
+    """Return a stored column in the type of the codec."""
     return _cast(column, kind)
 
 
@@ -188,7 +188,7 @@ class Layout:
         return self.codec.keys_from(typed, escape)
 
     def removed(self, batch: pa.RecordBatch) -> Any:
-        """Return the column that says which rows are those of removed entries."""
+        """Return the column that marks the rows of removed entries."""
         return self.column(batch, "_del", pa.bool_())
 
     def column(self, batch: pa.RecordBatch, name: str, kind: pa.DataType) -> Any:
@@ -276,7 +276,7 @@ def in_parts(encode: Callable[[Sequence[T]], pa.RecordBatch], rows: Sequence[T])
     try:
         return [encode(rows)]
     except ColumnTooLargeError:
-        if len(rows) < 2:  # Then it says so of the one value.
+        if len(rows) < 2:  # Then the error is that of the one value.
             raise
     middle = len(rows) // 2
     return [*in_parts(encode, rows[:middle]), *in_parts(encode, rows[middle:])]
@@ -292,7 +292,7 @@ def sorted_by_key(rows: pa.Table) -> pa.Table:
 
 
 class DataWriter:
-    """Writes a new file batch by batch; `file` says where it is after it was closed.
+    """Writes a new file batch by batch; `file` has its location after it was closed.
 
     A failure inside the `with` removes the file.
     """
@@ -355,7 +355,7 @@ class DataWriter:
 
     def _end(self) -> None:
         if self._writer is None:
-            # No row came, but a file without a footer would be none of Parquet.
+            # No row arrived, but a file without a footer would be none of Parquet.
             self._writer = self._begun(0)
         self._writer.close()
         if self._is_large:
@@ -389,7 +389,7 @@ def opened(folder: StorageFolder, file: DataFile, metadata: Any = None) -> Itera
     Raises:
         FileGoneError: a vacuum has removed the file.
         EngineError: the disk, or the network drive, fails.
-        IllegalStateError: it is not as it was written, no Parquet file, or has more or fewer rows than the log says.
+        IllegalStateError: it is not as it was written, no Parquet file, or has more or fewer rows than in the log.
     """
     with folder.open(file.path) as handle:
         try:
@@ -429,7 +429,7 @@ def _bytes_of(reader: parquet.ParquetFile) -> int:
 
 
 KEY_COLUMNS = ("key", "_pk", "_del")
-"""The columns that say which rows remain."""
+"""The columns that decide which rows remain."""
 
 _STAND_FOR_THEMSELVES = (str, int, bytes)
 
@@ -444,7 +444,7 @@ def newest_rows(
 ) -> Iterator[tuple[list[Any], pa.RecordBatch]]:
     """Give each key of a bucket once, with its newest row.
 
-    The newest files come first; the keys of all but the oldest, which is the largest as a rule, stay in
+    The newest files are read first; the keys of all but the oldest, which is the largest as a rule, stay in
     memory. The oldest streams.
 
     Args:
@@ -452,7 +452,7 @@ def newest_rows(
         layout: what their columns mean.
         files: those of one bucket, oldest first.
         columns: which to read; the key and `_del` must be among them.
-        keep_removed: give also the rows that say that an entry was removed.
+        keep_removed: whether the rows of removed entries are yielded too.
         read: reads a file.
 
     Returns:

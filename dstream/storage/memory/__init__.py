@@ -28,7 +28,7 @@ def open_memory(url: str, settings: Settings) -> MemoryStorage:
     """Open a storage of this process.
 
     Args:
-        url: `memory:` for a storage of its own, `memory:name` for the one that all who say that name share.
+        url: `memory:` for a storage of its own, `memory:name` for the one that all users of that name share.
         settings: which pickled values are loaded; unset, all of them, since only this process writes.
     """
     name = url.removeprefix("memory:").strip("/")
@@ -93,7 +93,7 @@ class MemoryStorage:
         return MemoryList(*arguments) if isinstance(state, ListState) else MemoryMap(*arguments)
 
     def _decide(self, state: State, options: Options) -> None:
-        """Settle types that were open and are given now, so that nobody decides otherwise."""
+        """Decide types that were open and are given now, so that no other call decides otherwise."""
         while not state.destroyed:
             types = state.types
             settled = described_codec(types, state.kind, state.name, options, self._pickles).to_json()

@@ -76,7 +76,7 @@ class State(ABC):
         """The number of entries or items."""
 
     def has_committed(self, job: str, epoch: int) -> bool:
-        """Say whether an epoch of a job, or a later one, was committed, the lock being held."""
+        """Return whether an epoch of a job, or a later one, was committed, the lock being held."""
         return self.jobs.get(job, 0) >= epoch
 
     def settle(self, types: Any) -> None:
@@ -113,7 +113,7 @@ class MapState(State):
             return self.types, list(map(self.entries.get, keys))
 
     def has(self, types: Any, old: Changes) -> bool:
-        """Say whether types and values are still these, the lock being held."""
+        """Return whether types and values are unchanged, the lock being held."""
         return self.types is types and all(self.entries.get(key) == value for key, value in old.items())
 
     def apply(self, changes: Changes) -> None:

@@ -28,11 +28,11 @@ def open_redis(url: str, settings: Settings) -> RedisStorage:
     Args:
         url: `redis://`, `rediss://` (TLS) or `unix://`, as redis-py understands it.
         settings: which pickled values are loaded; unset, those of plain types and of `allowed` classes, since
-            whoever reaches the server can write there.
+            every client that reaches the server can write there.
 
     Raises:
         SetupError: redis-py is missing, the server refuses us, or it cannot keep what the settings promise.
-        EngineError: nobody answers.
+        EngineError: the server does not answer.
     """
     try:
         import redis  # noqa: F401

@@ -147,7 +147,7 @@ class RedisRecords:
 
     @contextmanager
     def _naming_damage(self, what: str) -> Iterator[None]:
-        """Say which record it was that holds something else, or could not be reached."""
+        """Name the record in an error if its contents are damaged or it could not be reached."""
         try:
             yield
         except EngineError as error:
@@ -241,13 +241,13 @@ class RedisStorage:
         found = {self._split(name): self._checked(identity) for name, identity in registered.items()}
         with self._connection.pipeline() as pipe:
             for identity in found.values():
-                # `destroy` removes the description first, and may not have come to the name.
+                # `destroy` removes the description first, and may not have removed the name yet.
                 pipe.exists(_meta(identity))
             alive = pipe.execute()
         return sorted(name for name, lives in zip(found, alive, strict=True) if lives)
 
     def vacuum(self, older_than: float) -> int:
-        """Remove from all collections staged data that nobody committed; destroyed ones leave nothing behind."""
+        """Remove from all collections staged data that were not committed; destroyed ones leave nothing behind."""
         removed = 0
         for kind, name in self.names():
             store = self.open(kind, name, Options())
@@ -288,13 +288,14 @@ class RedisStorage:
         )
 
     def _make(self, kind: Kind, name: str, stale: str, options: Options) -> None:
-        """Make a collection, and give it the name, unless somebody else was faster."""
+        """Make a collection, and give it the name, unless another client was faster."""
         identity = uuid.uuid4().hex
         shape = json.dumps(Shape.of(kind, name, options).to_json())
         types = types_of(Codec.of(kind, name, options, self._pickles))
         content = {"kind": kind, "name": name, "shape": shape, "types": types, "format": _FORMAT}
         with self._connection.server.speaking():
-            # The description comes before the name, so that whoever finds the name can open the collection.
+            # The description is written before the name, so that each client that finds the name can open the
+            # collection.
             self._client.hset(_meta(identity), mapping=content)
             if not self._connection.run(REGISTER, [REGISTRY], f"{kind}:{name}", stale, identity):
                 self._client.delete(_meta(identity))
@@ -336,7 +337,7 @@ class RedisStorage:
             ) from error
 
     def _settled(self, collection: RedisCollection, types: bytes) -> bytes | None:
-        """Decide types that are open and are given now, so that nobody decides otherwise."""
+        """Decide types that are open and are given now, so that no other client decides otherwise."""
         while True:
             settled = types_of(collection.codec(types))
             try:

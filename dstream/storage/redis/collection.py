@@ -53,7 +53,7 @@ class RedisCollection:
 
     @property
     def meta(self) -> str:
-        """The key of the hash that says that the collection is there, and how it was made."""
+        """The key of the hash that contains how the collection was made; without it there is no collection."""
         return self.key("meta")
 
     @property
@@ -145,7 +145,7 @@ class RedisCollection:
 
 
 def is_damage(error: EngineError) -> bool:
-    """Say whether a command or a script met something of another type than was written there."""
+    """Return whether a command or a script met something of another type than was written there."""
     # Redis has no codes for most of its errors, only their texts.
     said = str(error.__cause__)
     return isinstance(error.__cause__, redis.ResponseError) and any(sign in said for sign in _SIGNS)
@@ -188,10 +188,10 @@ class RedisHandle:
         return self._collection.shape.options(self._codec())
 
     def destroy(self) -> None:
-        """Remove the collection, which is one step, and then its name, which stands for nothing from that step on."""
+        """Remove the collection, which is one step, and then its name, which has no meaning from that step on."""
         collection = self._collection
         content = [*collection.buckets, collection.items, collection.journal, collection.key("jobs")]
-        # Handles find out by the missing description, so a crash before the name is gone harms nobody.
+        # Handles find out by the missing description, so a crash before the name is removed does no harm.
         self._run(DESTROY, [collection.temporary, *content])
         name = f"{collection.kind}:{collection.name}"
         self._connection.run(REGISTER, [REGISTRY], name, collection.identity, "")
@@ -205,7 +205,7 @@ class RedisHandle:
         self._run(TYPES, [])
 
     def vacuum(self, older_than: float) -> int:
-        """Remove staged data that nobody committed, and old states of lists that were kept for readers."""
+        """Remove staged data that were not committed, and old states of lists that were kept for readers."""
         return int(self._run(VACUUM, [self._collection.temporary], older_than))
 
     def _run(self, script: Script, keys: list[str], *arguments: Any) -> Any:
@@ -230,7 +230,7 @@ ITEMS_AT_A_TIME = 8192
 
 @dataclass(frozen=True, slots=True)
 class BucketSplit:
-    """Some buckets of a map; each is read at once, when its turn comes."""
+    """Some buckets of a map; each is read at once, in its turn."""
 
     collection: RedisCollection
     buckets: Sequence[int]

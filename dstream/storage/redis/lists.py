@@ -163,7 +163,7 @@ class RedisList(RedisHandle):
     def extend(self, items: Iterable[Any]) -> None:
         """Append all items at once."""
         items = iter(items)
-        # One more than a command takes, which tells whether there are more.
+        # One more than a command takes, which shows whether there are more.
         first = list(itertools.islice(items, AT_ONCE + 1))
         if len(first) > AT_ONCE:
             self._extend_by_job(itertools.chain(first, items))

@@ -153,8 +153,8 @@ class _Attempt:
 class RedisMapJob(RedisJob):
     """A job that writes entries.
 
-    Tasks merge with the values that they find. The script publishes only if these are there still; otherwise it
-    says which are not, they are merged again here, and it runs again.
+    Tasks merge with the values that they find. The script publishes only if these are unchanged; otherwise it returns
+    those that are not, which are merged again, and it runs again.
     """
 
     def __init__(
@@ -316,7 +316,7 @@ class RedisMap(NumberedJournal, RedisHandle):
         self._run(MAP_CLEAR, [self._collection.journal, *self._collection.buckets], journal)
 
     def splits(self, parallelism: int) -> Sequence[EntrySplit]:
-        """Divide the buckets; the contents of each are read when its turn comes."""
+        """Divide the buckets; the contents of each are read in its turn."""
         # For its head alone, which refuses a map that was destroyed: the splits are read later.
         self._run(MAP_SIZE, [])
         return [
@@ -335,7 +335,7 @@ class RedisMap(NumberedJournal, RedisHandle):
         return self._offset(last)
 
     def journal_before(self, when: int) -> int:
-        """Look at some twenty events: the clock of the server goes forward."""
+        """Look at some twenty events: the clock of the server only moves forward."""
         last = self.journal_end()
         return bisect_left(range(1, last + 1), when, key=lambda offset: self._time(offset, last))
 

@@ -1,7 +1,7 @@
 """Lua scripts of collections, maps and lists; each runs alone inside the server.
 
 Each gets the meta hash of a collection as its first key and begins by looking whether it is there: a destroyed
-collection has none. Long arguments come packed: numbers and texts with their lengths, read by `struct.unpack`.
+collection has none. Long arguments are packed: numbers and strings with their lengths, read by `struct.unpack`.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ __all__ = [
 DESTROYED = "DSTREAM destroyed"
 LOST = "DSTREAM lost"
 KEEP_SECONDS = 86_400
-"""Seconds for which staged data and pinned lists stay if nobody removes them."""
+"""Seconds for which staged data and pinned lists are kept if no process removes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A Lua script and the digest by which the server knows it."""
+    """A Lua script and the digest by which the server finds it."""
 
     source: str
     digest: str
@@ -89,7 +89,7 @@ if ARGV[3] == '' then redis.call('HDEL', KEYS[1], ARGV[1]) else redis.call('HSET
 return 1
 """)
 
-# What stands in a set of keys is input: only keys of the collection are removed.
+# The contents of a set of keys are input: only keys of the collection are removed.
 _IS_OWN = """
 local function is_own(key)
   local beginning = string.sub(meta, 1, -5)
@@ -141,7 +141,7 @@ end
 """)
 
 
-# `journal` is a key, or nil if none is kept. An empty value stands for no value: encoded values are never empty.
+# `journal` is a key, or nil if none is kept. An empty value means no value: encoded values are never empty.
 _MAP_CHANGE = """
 local clock = redis.call('TIME')
 local now = string.format('%d', clock[1] * 1000 + math.floor(clock[2] / 1000))
@@ -302,8 +302,8 @@ return {{'done'}}
 )
 
 
-# Splits pin an epoch. Appending leaves it, since splits know their places; any other change first keeps a copy
-# if somebody pinned it.
+# Splits pin an epoch. Appending leaves it, since splits have their ranges; any other change first keeps a copy if the
+# epoch is pinned.
 _KEEP = f"""
 local function keep()
   local epoch = redis.call('HGET', meta, 'epoch') or '0'

@@ -23,7 +23,7 @@ __all__ = ["Connection", "DurabilityWarning", "Server"]
 
 
 TIMEOUT = 60.0
-"""Seconds for an answer, unless the URL says `socket_timeout=...`: publishing a large job takes longer than 5."""
+"""Seconds for an answer, unless the URL has `socket_timeout=...`: publishing a large job takes longer than 5."""
 
 BUSY_PAUSE = 0.05
 
@@ -67,7 +67,7 @@ class Server:
         url = resolved_url(self.url)
         with self.speaking():
             make: Any = redis.RedisCluster if self.is_cluster else redis.Redis
-            with contextlib.suppress(ValueError):  # what is said about a URL that makes no sense quotes the password
+            with contextlib.suppress(ValueError):  # the error about an invalid URL quotes the password
                 return Connection(self, make.from_url(url, **arguments))
         raise ValueError(
             f"{self.shown} is not the URL of a Redis server; it reads redis://user:password@host:port/number, and a "
@@ -128,13 +128,13 @@ class Connection:
                 except redis.ResponseError as error:
                     if not str(error).startswith("BUSY "):
                         raise
-                    # A script of somebody else runs for more than five seconds; this one has not started.
+                    # A script of another client runs for more than five seconds; this one has not started.
                     time.sleep(BUSY_PAUSE)
 
     @contextlib.contextmanager
     def pipeline(self) -> Iterator[Any]:
         """Collect commands, which its `execute` sends together."""
-        # Without MULTI: what has to be atomic is a script, and pipelines read, or write what nobody reads yet.
+        # Without MULTI: what has to be atomic is a script, and pipelines read, or write what is not read yet.
         with self.server.speaking(), self.client.pipeline(transaction=False) as pipe:
             yield pipe
 

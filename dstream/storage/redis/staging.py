@@ -59,7 +59,7 @@ class Stage:
 
 
 class Sender:
-    """Sends staged data over a connection, so that nothing stays for ever that nobody publishes."""
+    """Sends staged data over a connection, so that data that are never published are removed."""
 
     def __init__(self, connection: Connection, collection: RedisCollection) -> None:
         self._connection = connection

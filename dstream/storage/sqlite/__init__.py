@@ -110,7 +110,7 @@ class SqliteStorage:
     Args:
         place: where it is.
         pickles: which pickles are loaded at most.
-        is_judging: nobody has said which are, so that depends on who can write there.
+        is_judging: the user has not set which are: that depends on which users can write there.
     """
 
     def __init__(self, place: DatabaseLocation, pickles: Pickles, is_judging: bool) -> None:
@@ -222,7 +222,7 @@ class SqliteStorage:
             ) from error
 
     def _make(self, kind: Kind, name: str, shape: str, types: str) -> None:
-        """Make a collection, unless somebody else was faster."""
+        """Make a collection, unless another process was faster."""
         with self._database.writing(Titled(f"{kind} {name!r}")) as connection:
             made = connection.execute(
                 "INSERT INTO dstream_collections (kind, name, shape, types, version, size) VALUES (?, ?, ?, ?, 0, 0) "

@@ -1,7 +1,7 @@
 """`SqliteCollection`: the identity, tables, pinned states and common operations of a collection.
 
-`sqlite_schema` says how a change keeps what pins need. A pin that never left its process is dropped with the last split
-that holds it; one that traveled stays for a day, since nobody knows who reads it.
+How a change keeps what pins need is in `sqlite_schema`. A pin that never left its process is dropped with the last
+split that holds it; one that traveled stays for a day, since it is not known which process reads it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = [
 
 
 KEEP_SECONDS = 86_400.0
-"""Seconds for which staged data and pins stay if nobody removes them."""
+"""Seconds for which staged data and pins are kept if no process removes them."""
 
 
 class CollectionRow(NamedTuple):
@@ -120,7 +120,7 @@ class SqliteCollection:
 
     @contextlib.contextmanager
     def changes_at_one_time(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """Give the events of all statements inside the time of the last one: a trigger knows that of its own."""
+        """Set the time of all events of a transaction to that of its last statement: a trigger sees only its own."""
         if not self.shape.journal:
             yield
             return
@@ -182,7 +182,7 @@ def types_of(codec: Codec) -> str:
 
 
 _dropped: dict[DatabaseLocation, deque[int]] = defaultdict(deque)
-"""Pins that nobody here needs any more. The next one who pins removes them: no finalizer talks to a database."""
+"""Pins that this process needs no more. The next call that pins removes them: no finalizer runs a statement."""
 
 
 @dataclass(eq=False)
@@ -195,10 +195,10 @@ class Pin:
         self._at_end: Any = None
 
     def drop_at_end(self, place: DatabaseLocation) -> None:
-        """Drop the pin when nobody in this process holds it any more."""
+        """Drop the pin when it has no reference in this process any more."""
         # A forked process drops its copy of the pin, which this process still reads by.
         self._at_end = weakref.finalize(self, in_this_process(_dropped[place].append, self.number))
-        # At the end of the process nobody would read the note: such a pin goes after a day.
+        # At the end of the process the note would not be read any more: such a pin is removed after a day.
         self._at_end.atexit = False
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -208,7 +208,7 @@ class Pin:
 
 
 def pinned(connection: sqlite3.Connection, collection: SqliteCollection) -> Pin:
-    """Pin the state of a collection inside a transaction, and remove pins that nobody needs."""
+    """Pin the state of a collection inside a transaction, and remove pins that are not needed."""
     dropped = _dropped[collection.place]
     while dropped:
         connection.execute("DELETE FROM dstream_pins WHERE pin = ?", (dropped.popleft(),))
@@ -224,7 +224,7 @@ def pinned(connection: sqlite3.Connection, collection: SqliteCollection) -> Pin:
 def removed_pins(connection: sqlite3.Connection, number: int, before: float) -> int:
     """Remove the pins of a collection that are older, inside a transaction, and the values that no other one needs."""
     found = connection.execute("DELETE FROM dstream_pins WHERE collection = ? AND at <= ?", (number, before))
-    # A reader takes the oldest value that was kept since its pin, so what is older than all pins serves nobody.
+    # A reader takes the oldest value that was kept since its pin, so values older than all pins are not needed.
     connection.execute(
         "DELETE FROM dstream_undo WHERE collection = ? "
         "AND pin < coalesce((SELECT min(pin) FROM dstream_pins WHERE collection = ?), 9223372036854775807)",
@@ -267,7 +267,8 @@ class SqliteHandle:
             collection.state(connection)
             for table in ("jobs", "pins", "undo"):
                 connection.execute(f"DELETE FROM dstream_{table} WHERE collection = ?", (collection.number,))
-            # The row goes in the same transaction as the table: a handle that finds no table looks here for the reason.
+            # The row is removed in the same transaction as the table: a handle that finds no table looks up the reason
+            # in it.
             connection.execute("DELETE FROM dstream_collections WHERE id = ?", (collection.number,))
             for statement in drop_statements(self._table):
                 connection.execute(statement)
@@ -285,7 +286,7 @@ class SqliteHandle:
         self._database.row(self._collection, "PRAGMA wal_checkpoint(PASSIVE)")
 
     def vacuum(self, older_than: float) -> int:
-        """Remove staged output that nobody committed, and old data that was kept for readers."""
+        """Remove staged output that was not committed, and old data that was kept for readers."""
         collection = self._collection
         before = time.time() - older_than
         with self._database.writing(collection) as connection:

@@ -7,7 +7,7 @@ statement:
 - **The journal**, if there is one: `map_counts_7_journal`.
 - **What pinned readers need.** A reader notes a number in `dstream_pins`. As long as there is one for a collection, the
   first change of each key after the newest pin keeps the old value in `dstream_undo`, NULL if there was none. A reader
-  takes for each key the oldest value that was kept since its pin, and otherwise the one that stands in the table.
+  takes for each key the oldest value that was kept since its pin, and otherwise the one in the table.
 
 All handles of a process share one connection, under a lock; no code of users runs while it is held. A forked process
 makes its own, and leaves the inherited one alone: SQLite forbids to use or close it there.
@@ -51,7 +51,7 @@ __all__ = [
 
 
 APPLICATION = 0x64737472
-"""Says in the header of the file whose it is."""
+"""The application ID in the header of the file."""
 FORMAT = 4
 
 # `AUTOINCREMENT` gives no number twice: an old handle, or a pin that traveled, never meets another collection.
@@ -75,13 +75,13 @@ UPSERT = "INSERT INTO {table} (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE S
 
 _NOW = "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"
 """Milliseconds since 1970. A Julian day is a float of whole milliseconds that is off by up to 0.04 of one, so it is
-rounded; `unixepoch('subsec')` came with SQLite 3.42."""
+rounded; `unixepoch('subsec')` was added in SQLite 3.42."""
 
 _MOST_OF_A_NAME = 40
 
 
 def content_table(kind: Kind, name: str, number: int) -> str:
-    """Return the name of the table of a collection, quoted; it shows as much of the name as SQL knows to write."""
+    """Return the name of the table of a collection, quoted; it contains as much of the name as SQL can write."""
     shown = re.sub(r"[^A-Za-z0-9]+", "_", name)[:_MOST_OF_A_NAME]
     return f'"{kind}_{shown}_{number}"'
 
@@ -161,7 +161,7 @@ _FAILURES = {
 
 
 class Owner(Protocol):
-    """The subject of an operation: errors name it; a collection has the number by which the database knows it."""
+    """The subject of an operation: errors name it; a collection has its number in the database."""
 
     @property
     def number(self) -> int | None:
@@ -198,7 +198,7 @@ class DatabaseLocation:
         return f"{self.path}-files"
 
     def exists(self) -> bool:
-        """Say whether there is a database."""
+        """Return whether there is a database."""
         try:
             return os.stat(self.path).st_size > 0
         except (FileNotFoundError, NotADirectoryError):
@@ -301,7 +301,7 @@ class Database:
     # Opening and failing
 
     def check_file(self) -> None:
-        """Refuse to write into a file that is no more: SQLite would go on with it, and nobody would ever see it."""
+        """Refuse to write into a file that was removed: SQLite would, and no process could read that."""
         if self._file is None or self._connection is None:
             return
         try:
@@ -337,7 +337,7 @@ class Database:
         return connection
 
     def mark(self, connection: sqlite3.Connection) -> tuple[int, int]:
-        """Return a mark that stays inside transactions as long as nobody has written into the database."""
+        """Return a mark that stays inside transactions as long as no process has written into the database."""
         [others] = connection.execute("PRAGMA data_version").fetchone()
         return others, connection.total_changes
 
@@ -348,7 +348,7 @@ class Database:
         return failure(self.place, owner, error)
 
     def _is_destroyed(self, number: int) -> bool:
-        assert self._connection is not None  # it has said that there is no table
+        assert self._connection is not None  # it has reported that there is no table
         try:
             found = self._connection.execute("SELECT 1 FROM dstream_collections WHERE id = ?", (number,)).fetchone()
         except sqlite3.Error:
@@ -367,7 +367,7 @@ def failure(place: DatabaseLocation, owner: object, error: Exception) -> DStream
 
 
 def _check_size(connection: sqlite3.Connection, place: DatabaseLocation) -> None:
-    """Refuse a file that is shorter than its header says: SQLite reads the rest of its last page as zeros.
+    """Refuse a file that is shorter than in its header: SQLite reads the rest of its last page as zeros.
 
     Raises:
         IllegalStateError: it is shorter.
@@ -424,7 +424,7 @@ def _prepare(connection: sqlite3.Connection, place: DatabaseLocation) -> None:
 
 
 def _identified(connection: sqlite3.Connection, place: DatabaseLocation) -> bool:
-    """Say whether it is a storage already; False if it is empty."""
+    """Return whether it is a storage already; False if it is empty."""
     [application], [version] = (
         connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
     )

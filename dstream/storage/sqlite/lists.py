@@ -99,7 +99,7 @@ class SqliteListJob(SqliteJob):
             if self._has_committed(connection):
                 return True
             if now.types != types:
-                # Somebody has decided the types since the rows were checked.
+                # Another process has decided the types since the rows were checked.
                 return False
             collection.settle(connection, types, codec)
             size = 0 if self._replace else end_of(connection, collection, now)
@@ -144,7 +144,7 @@ class SqliteList(SqliteHandle):
         return self._read(start, stop)[1]
 
     def _read(self, start: int, stop: int) -> tuple[int, list[Any]]:
-        """Read a stretch, and say of which version it is."""
+        """Read a stretch, and return it with its version."""
         with self._database.reading(self._collection) as connection:
             state = self._collection.state(connection)
             start, stop = min(start, state.size), min(stop, state.size)
@@ -203,7 +203,7 @@ class SqliteList(SqliteHandle):
         return True
 
     def _move(self, connection: sqlite3.Connection, start: int, by: int) -> None:
-        """Move the items from a position on; those that they come to stand upon disappear."""
+        """Move the items from a position on; those at their new positions are overwritten."""
         # Not one UPDATE of the keys: SQLite checks each row, and would meet keys that are still taken.
         connection.execute("CREATE TEMP TABLE moving (key INTEGER PRIMARY KEY, value)")
         connection.execute(f"INSERT INTO moving SELECT key + ?, value FROM {self._table} WHERE key >= ?", (by, start))

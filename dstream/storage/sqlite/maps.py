@@ -107,7 +107,7 @@ def _cell(codec: Codec, data: bytes) -> Cell | None:
 class SqliteMapJob(SqliteJob):
     """A job that writes entries.
 
-    Tasks merge with the values that they find. The transaction goes through only if these are there still; otherwise
+    Tasks merge with the values that they find. The transaction commits only if these are unchanged; otherwise
     the others are merged again, outside of it, and it runs again.
     """
 
@@ -282,7 +282,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
                 return decoded(codec, data)
 
     def _update_one(self, codec: Codec, key: Any, change: Callable[[list[Any]], list[Any]]) -> list[Any]:
-        """Change the value of one key of known types: the comparison stands in the statement that writes."""
+        """Change the value of one key of known types: the comparison is part of the statement that writes."""
         cell = cell_of_key(codec, key)
         while True:
             row = self._database.row(self._collection, self._select, (cell,))
@@ -304,7 +304,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
         return self._database.change(self._collection, self._replace, (written, cell, there, there)) == 1
 
     def _look(self, cells: Sequence[Cell]) -> tuple[str, list[Cell | None], tuple[int, int]]:
-        """Return the types, the values, and a mark that stays as long as nobody writes into the database."""
+        """Return the types, the values, and a mark that stays as long as no process writes into the database."""
         with self._database.reading(self._collection) as connection:
             types = self._collection.state(connection).types
             rows = [connection.execute(self._select, (cell,)).fetchone() for cell in cells]
@@ -324,7 +324,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
             return True
         with self._database.writing(self._collection) as connection:
             now = self._collection.state(connection)
-            # Where nobody has written anything, the old values need not be looked at again.
+            # Where nothing was written, the old values need not be compared again.
             is_untouched = self._database.mark(connection) == mark
             if now.types != types or not (is_untouched or self._has(connection, old)):
                 return False
@@ -358,7 +358,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
         """Divide the entries by their keys, and pin them."""
         with self._database.writing(self._collection) as connection:
             self._collection.state(connection)
-            # In the transaction of the pin, since each stretch knows how many entries it has to give.
+            # In the transaction of the pin, since each stretch has the number of its entries.
             [size] = connection.execute(f"SELECT count(*) FROM {self._table}").fetchone()
             if not size:
                 return []

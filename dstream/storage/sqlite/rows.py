@@ -1,7 +1,7 @@
 """Rows of tables: the cells of keys and values, and splits of rows that tasks read.
 
 So any program that reads SQLite sees plain columns. Two forms that SQLite takes for one, or for nothing, stay encoded:
-NaN, which it makes NULL, and -0.0, which it says is 0.0. An int and a float of one value differ by `typeof`.
+NaN, which it makes NULL, and -0.0, which it returns as 0.0. An int and a float of one value differ by `typeof`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def key_cell(codec: Codec, data: bytes) -> Cell:
 
 
 def key_data(codec: Codec, cell: Cell) -> bytes:
-    """Return the encoded key that a cell stands for."""
+    """Return the encoded key of a cell."""
     return cell if type(cell) is bytes else codec.encode_key(cell)
 
 
@@ -93,7 +93,7 @@ def value_cell(codec: Codec, data: bytes) -> Cell:
 
 
 def value_data(codec: Codec, cell: Any) -> bytes:
-    """Return the encoded value that a cell stands for."""
+    """Return the encoded value of a cell."""
     return cell if type(cell) is bytes else codec.encode_value(_checked(codec, cell))
 
 
@@ -154,7 +154,7 @@ class _Stretch:
             if not connection.execute("SELECT 1 FROM dstream_pins WHERE pin = ?", (self.pin.number,)).fetchone():
                 raise removed_error(collection)
             kept = connection.execute("SELECT 1 FROM dstream_undo WHERE collection = ? LIMIT 1", (collection.number,))
-            # Where no old values are kept, the table alone says the same, without two subqueries for each row.
+            # Where no old values are kept, the table alone has the same rows, without two subqueries for each row.
             sql = _SELECT_KEPT if kept.fetchone() else _SELECT
             bounds = (f" AND key {compared} :low" if low is not None else "") + (
                 " AND key < :high" if self.high is not None else ""

@@ -1,6 +1,6 @@
 """Files that one attempt of one task writes beside the database, until the driver commits their rows.
 
-Such a file is a database too, without a log: nobody reads it before its receipt is known.
+Such a file is a database too, without a log: no process reads it before its receipt is known.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class StagedFile:
             staged = collection.staged
             for folder in (collection.place.files, os.path.dirname(staged), staged):
                 with suppress(FileExistsError):
-                    os.mkdir(folder, 0o700)  # that of this user alone, whatever the mask says
+                    os.mkdir(folder, 0o700)  # that of this user alone, with any mask
             # SQLite itself would make the file with the permissions of the mask.
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except OSError as error:
@@ -195,7 +195,7 @@ class SqliteJob:
         return connection.execute(sql, (self._collection.number, self._job, self._epoch)).fetchone() is not None
 
     def _note(self, connection: sqlite3.Connection) -> None:
-        """Write down that the epoch is committed, and forget old jobs that nobody has named."""
+        """Store that the epoch is committed, and remove jobs without a name that are too old."""
         number, now = self._collection.number, time.time()
         connection.execute(
             "INSERT INTO dstream_jobs (collection, job, epoch, removable_at) VALUES (?, ?, ?, ?) "
