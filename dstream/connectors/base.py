@@ -223,7 +223,7 @@ class FunctionWriter:
         import json  # here: only a sink with `prepare` needs it
 
         with suppress(TypeError, ValueError, RecursionError):
-            # `dumps` also accepts what comes back as another value: a tuple as a list, an int key as a string.
+            # `dumps` also accepts values that are read back as others: a tuple as a list, an int key as a string.
             if json.loads(json.dumps(receipt, allow_nan=False)) == receipt:
                 return cast("Receipt", receipt)
         said = "texts, numbers, lists and dictionaries with texts as keys"
@@ -286,7 +286,7 @@ class UnnamedLines:
     is_known = False
 
     def begun(self) -> Self:
-        """Return it: a line knows no other."""
+        """Return this format: one of lines has no state."""
         return self
 
     def header(self, items: Sequence[Any]) -> str:
@@ -331,7 +331,7 @@ class TextLines(UnnamedLines):
         return made
 
     def escaped(self, items: Sequence[Any], encoding: str) -> str:
-        """Say which item the encoding has no bytes for: a text has no escapes."""
+        """Raise an error that names the item that the encoding cannot represent: text has no escapes."""
         each(lambda item: readable(self.lines([item]), encoding).encode(encoding), items)
         return self.lines(items)
 

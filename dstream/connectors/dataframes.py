@@ -57,7 +57,7 @@ def items_of_table(kind: Any, columns: Sequence[str], call: str) -> TableItems:
     if missing := missing_columns(form, columns):
         there = f"; there are {', '.join(columns)}" if columns else ""
         raise TypeError(f"{call}: the table has no column for {', '.join(missing)} of {form.expected}{there}")
-    # A table says by a column how many rows it has, also where no field has one.
+    # A table needs a column to have a number of rows, also where no field is read from one.
     return TableItems(form, tuple(names_read(form, columns) or columns[:1]), call)
 
 
@@ -85,7 +85,7 @@ class TableItems:
 
         Args:
             batches: the values of each column, as Parquet has them, of some rows after another.
-            first: the number of the first row; None: rows come in no order.
+            first: the number of the first row; None: rows have no order.
             misread: gives what takes the place of a row that becomes no item; None: it is an error.
 
         Raises:
@@ -114,7 +114,7 @@ def misread_row(call: str, number: int | None, row: dict[str, Any], problem: Dec
 
     Args:
         call: names the table.
-        number: of the row, from 1; None: rows come in no order.
+        number: of the row, from 1; None: rows have no order.
         row: its values by their columns.
         problem: what is wrong.
     """
@@ -135,11 +135,11 @@ def fail(misread: Misread) -> Iterable[Any]:
 
 
 BATCH_ROWS = 8_192
-"""So many rows become dictionaries at a time."""
+"""The number of rows that are made dictionaries at a time."""
 BLOCK_ROWS = 32_768
-"""So many rows of numbers stay in the cache of a core."""
+"""The number of rows of numbers that stay in the cache of a core."""
 LARGEST_SPLIT = 16 << 20
-"""A split holds about so many bytes of the table at most, since it travels as a whole."""
+"""The bytes of the table that a split contains, at most and about, since it is sent as a whole."""
 
 
 def table_of(frame: Any, kind: Any = None) -> Any:
@@ -147,7 +147,7 @@ def table_of(frame: Any, kind: Any = None) -> Any:
 
     Args:
         frame: a table, or a DataFrame.
-        kind: the class of the rows, which says which objects of pandas are dictionaries with keys of their own.
+        kind: the class of the rows, by which objects of pandas are dictionaries with keys of their own.
 
     Raises:
         TypeError: it is no table, Arrow has no type for one of its columns, or there are nanoseconds in one.
@@ -290,7 +290,7 @@ class TableRows:
         return None if self.made is None else getattr(self.made.form, "kind", None)
 
     def count_splits(self, parallelism: int) -> int:
-        """Say how many splits there will be."""
+        """Return the number of splits."""
         return split_count(self.table.num_rows, None, max(parallelism, self.table.nbytes // LARGEST_SPLIT))
 
     def input_size(self) -> InputSize:
@@ -318,7 +318,7 @@ class TableSplit:
     Attributes:
         table: the rows.
         made: makes items of them; None: they are dictionaries.
-        before: how many rows of the table come before them.
+        before: the number of rows of the table before them.
         call: how the user has named the table.
     """
 
@@ -369,7 +369,7 @@ class TableSplit:
 
         form = None if self.made is None else self.made.form
         before = self.before
-        # No batch goes beyond a chunk, so a table of small chunks would make as many small blocks.
+        # No batch extends beyond a chunk, so a table of small chunks would make as many small blocks.
         for batch in self.table.combine_chunks().to_batches(max_chunksize=BLOCK_ROWS):
             columns = ColumnsOfBatch(batch)
             rows = rows_maker(form, batch.schema.names, columns)

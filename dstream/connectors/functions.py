@@ -89,7 +89,7 @@ class Pace:
 class PacedItems(NamesOfStreams, Generic[T]):
     """Result of `item_stream` and `long_stream`.
 
-    An offset is the start, in milliseconds, and how many items of the partition have been read. So a job that goes on
+    An offset is the start, in milliseconds, and how many items of the partition have been read. So a job that resumes
     keeps the start that it had.
     """
 
@@ -114,7 +114,7 @@ class PacedItems(NamesOfStreams, Generic[T]):
         return f"item {self._checked(offset)[1]:,}"
 
     def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, list[int]]:
-        """Ask the clock; never go back behind the read offsets, as a clock may.
+        """Return the offsets by the clock; never before the read offsets, although a clock may be set back.
 
         Raises:
             SourceError: there were other partitions, or an offset is none.
@@ -135,7 +135,7 @@ class PacedItems(NamesOfStreams, Generic[T]):
     def split(self, partition: str, start: Any, stop: Any) -> PacedSplit[T]:
         """Return some items, which a worker makes."""
         (_, first), (begun, end) = self._checked(start), self._checked(stop)
-        # The start of the offset, not that of this process: items keep their times where a job goes on.
+        # The start of the offset, not that of this process: items keep their times when a job resumes.
         pace = dataclasses.replace(self.pace, start=begun)
         return PacedSplit(pace, self.make, int(partition), first, end)
 
@@ -180,7 +180,7 @@ class FiniteStream(NamesOfStreams, Generic[T]):
     partitions: int
 
     ends = True
-    """Behind the last partition that is left out nothing comes, so that a job completes."""
+    """Behind the last partition that is left out no items arrive, so that a job completes."""
 
     @property
     def label(self) -> str:
@@ -242,7 +242,7 @@ class FunctionSource(NamesOfStreams, Generic[S, T]):
     is_of_functions = True
 
     def splits(self, parallelism: int) -> Iterator[FunctionSplit[S, T]]:
-        """Give a split for each part, as they come."""
+        """Yield a split for each part, in their order."""
         parts = self.parts(parallelism) if callable(self.parts) else self.parts
         for part in _iterable(parts, self.parts, self.label):
             yield FunctionSplit(self.label, part, self.read)
@@ -322,7 +322,7 @@ class FunctionStreamSource(NamesOfStreams, Generic[T]):
             raise SourceError(f"{self.label}: {shown_function(fn)} must give offsets by names, not {shown(found)}")
         for name, offset in found.items():
             try:
-                # A job stores offsets as JSON, and one that comes back as another value is another place.
+                # A job stores offsets as JSON, and one that is read back as another value is another position.
                 is_kept = json.loads(json.dumps(offset)) == offset
             except (TypeError, ValueError, RecursionError):
                 is_kept = False

@@ -91,7 +91,7 @@ class Items(NamesOfStreams, Generic[T]):
 
     **Parallelism**: `partitions` splits of nearly equal size, by default as many as keep every
     core busy; a `range` is cut into ranges and never built.
-    **Guarantee**: every item once, in the iterable's order, as it stands when `splits` is called.
+    **Guarantee**: every item once, in the iterable's order, as it is when `splits` is called.
     **On re-run**: the iterable is read again. A one-shot iterator cannot be: what was pulled from
     it is kept in the caller's memory and given again, and so is the exception that ended it.
 
@@ -146,7 +146,7 @@ class Items(NamesOfStreams, Generic[T]):
         return cut(list(self.iterable), self.partitions, parallelism)
 
     def count_splits(self, parallelism: int) -> int | None:
-        """Say how many splits there will be, unless only reading the iterable can tell."""
+        """Return the number of splits, None if only reading the iterable can show it."""
         if isinstance(self.iterable, range):
             return split_count(length(self.iterable), self.partitions, parallelism)
         if self._tape is not None or not isinstance(self.iterable, Sized):
@@ -154,7 +154,7 @@ class Items(NamesOfStreams, Generic[T]):
         return split_count(len(self.iterable), self.partitions, parallelism)
 
     def input_size(self) -> InputSize:
-        """Return how many items there are, unknown if only reading the iterable can tell."""
+        """Return how many items there are, unknown if only reading the iterable can show it."""
         return _held(self._count(), is_exact=type(self.iterable) in _SIZED)
 
     def _count(self) -> int | None:
@@ -164,7 +164,7 @@ class Items(NamesOfStreams, Generic[T]):
             return None
         try:
             return len(self.iterable)
-        except Exception:  # Whoever reads it will say what is wrong with it.
+        except Exception:  # The reader will raise what is wrong with it.
             return None
 
     def __repr__(self) -> str:
@@ -236,7 +236,7 @@ _tapes: WeakSet[_Tape[Any]] = WeakSet()
 
 
 def _renew_locks() -> None:
-    """Know in a forked process that no thread of its parent reads any more."""
+    """Renew the locks in a forked process, where no thread of its parent reads any more."""
     for tape in list(_tapes):
         tape.lock = threading.RLock()
 
@@ -257,7 +257,7 @@ class _Tape(Generic[T]):
     def chunk(self, start: int, size: int) -> list[T]:
         """Return up to `size` items from position `start`; none mean that the iterator ended.
 
-        Those before one that cannot be made are returned: what comes of them comes before its failure, as in a loop.
+        Those before one that cannot be made are returned: their output precedes its failure, as in a loop.
         """
         with self.lock:
             if len(self.pulled) < start + size and self.end is None:
@@ -294,7 +294,7 @@ def _chunks(tape: _Tape[T], keeps: bool = True) -> Iterator[ItemsSplit[T]]:
             start += len(chunk)
         else:
             tape.pulled.clear()
-        del chunk  # The next one is read while nobody needs it any more.
+        del chunk  # It is not needed while the next one is read.
     if is_empty:
         yield ItemsSplit([])
 
@@ -337,7 +337,7 @@ class Range(NamesOfStreams):
         object.__setattr__(self, "partitions", partition_count(self.partitions))
 
     def count_splits(self, parallelism: int) -> int:
-        """Say how many splits there will be."""
+        """Return the number of splits."""
         return split_count(self._count(), self.partitions, parallelism)
 
     def input_size(self) -> InputSize:
@@ -356,7 +356,7 @@ class Range(NamesOfStreams):
 class Iterate(NamesOfStreams, Generic[T]):
     """`seed`, `next(seed)`, `next(next(seed))`, ... while `has_next` holds.
 
-    `next` is never called for an item that nobody asked for. With `has_next` the source counts as
+    `next` is never called for an item that was not asked for. With `has_next` the source counts as
     bounded; as in Java it is still infinite if `has_next` never fails.
 
     **Parallelism**: one split, since each item needs the one before it.
@@ -390,7 +390,7 @@ class Iterate(NamesOfStreams, Generic[T]):
         return self.has_next is not None
 
     def count_splits(self, parallelism: int) -> int:
-        """Say that there is one split."""
+        """Return one: there is one split."""
         return 1
 
     def splits(self, parallelism: int) -> list[IterateSplit[T]]:
@@ -462,7 +462,7 @@ class Generate(NamesOfStreams, Generic[T]):
         _require_callable(self.supplier, "supplier")
 
     def count_splits(self, parallelism: int) -> int:
-        """Say that there is a split for each task."""
+        """Return the parallelism: there is a split for each task."""
         return max(1, parallelism)
 
     def input_size(self) -> InputSize:

@@ -43,14 +43,14 @@ _PATIENCE = 10.0
 """Seconds for which a server may take to answer at all."""
 
 _ASKING = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
-"""A server that has said nothing for a minute is asked whether it is there, for a minute. macOS has the second name."""
+"""A server that has sent nothing for a minute is probed by keepalives, for a minute. macOS has the second name."""
 
 
 def connected_to(host: str, port: int) -> socket.socket:
-    """Connect to a server, and notice when it is gone: a host that loses its power cuts no connection.
+    """Connect to a server, and notice when it is lost: a host that loses its power cuts no connection.
 
     Raises:
-        OSError: nobody listens there.
+        OSError: there is no listener.
     """
     connection = socket.create_connection((host, port), _PATIENCE)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -80,14 +80,14 @@ def checked_address(host: Any, port: Any) -> tuple[str, int]:
 
 _BLOCK = 65_536
 _AT_ONCE = 128
-"""Blocks that are taken before somebody looks at the lines."""
+"""The number of blocks that are received before lines are made of them."""
 
 
 def connected(host: str, port: int, label: str) -> socket.socket:
     """Connect to a server.
 
     Raises:
-        SourceUnavailableError: nobody listens there.
+        SourceUnavailableError: there is no listener.
     """
     try:
         return connected_to(host, port)
@@ -115,7 +115,7 @@ class LineReceiver:
     def _forget(self) -> None:
         self._close()
         self._connection: socket.socket | None = None
-        # As a file that is opened as text: it knows a line break that is cut in two.
+        # As for a file that is opened as text: it joins a line break that is cut in two.
         self._decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(self._encoding)(), translate=True)
         self._rest = ""
 
@@ -123,7 +123,7 @@ class LineReceiver:
         """Return the lines that have arrived, some megabytes at most; the last one of all need have no end.
 
         Raises:
-            SourceError: nobody listens there, the connection was cut, or what came is not in the encoding.
+            SourceError: there is no listener, the connection was cut, or the bytes are not in the encoding.
         """
         if self.is_over:
             return []
@@ -240,11 +240,11 @@ class _Lines(Protocol):
 class DurableLines:
     """The lines of a list, to which those of a server are appended as they arrive; an offset is a place in the list.
 
-    The driver asks how far it reaches, and stores on that occasion what has arrived. Nobody else writes into the list.
+    The driver asks how far it reaches, and stores then what has arrived. No other process writes into the list.
     """
 
     ends = True
-    """Once the server has closed the connection and all lines were read, nothing comes any more."""
+    """Once the server has closed the connection and all lines were read, nothing arrives any more."""
 
     def __init__(self, label: str, store: _Lines, receiver: LineReceiver, start: Start = "oldest") -> None:
         self.label = label
@@ -323,7 +323,7 @@ class PassingLines(DurableLines):
         super().__init__(label, self._recent, receiver)
 
     def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, int]:
-        """Forget the lines that were read, and say how many there are then."""
+        """Remove the lines that were read, and return the number of those that are left."""
         self._recent.forget_before(self._checked(offsets.get(ONLY)))
         return super().reach(offsets, most)
 
@@ -338,7 +338,7 @@ class _RecentLines:
         self._lines: list[str] = []
 
     def forget_before(self, number: int) -> None:
-        """Forget lines; a run that goes on with a job counts on from there."""
+        """Remove lines; a run that resumes the job counts from their number."""
         if number > self._first:
             del self._lines[: number - self._first]
             self._first = number
@@ -366,7 +366,7 @@ class SocketLines(NamesOfStreams):
     in_caller = False
 
     def count_splits(self, parallelism: int) -> int:
-        """Say that there is one."""
+        """Return one: there is one split."""
         return 1
 
     def splits(self, parallelism: int) -> list[SocketLines]:
@@ -388,7 +388,8 @@ class SocketLines(NamesOfStreams):
         except UnicodeDecodeError as error:
             raise SourceError(f"{self!r}: what comes behind line {given:,} is not {self.encoding}: {error}") from error
         except OSError as error:
-            # A SourceError is an OSError, too, and that of `connected` already says that the server cannot be reached.
+            # A SourceError is an OSError, too, and that of `connected` already reports that the server cannot be
+            # reached.
             if isinstance(error, SourceError):
                 raise
             cut = f"the connection was cut behind line {given:,}: {error}"

@@ -358,12 +358,12 @@ def _last(left: Any, right: Any) -> Any:
 
 
 def _nothing() -> Any:
-    """Stand for the container of a key without items, which there is not."""
+    """Refuse to make a container of a key without items, which cannot exist."""
     raise AssertionError("a key of a map has at least one item")
 
 
 def _never(container: Any, item: Any) -> Any:
-    """Stand for the accumulation of one key's items, which happens for all keys at once."""
+    """Refuse to accumulate one key's items, which is done for all keys at once."""
     raise AssertionError("the items of a map are accumulated for all keys at once")
 
 

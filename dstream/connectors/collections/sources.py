@@ -119,7 +119,7 @@ class NamedJournal(NamesOfStreams):
     storage: str | None
 
     def wants(self, event: JournalEvent) -> bool:
-        """Say whether an event is one of those that are asked for, before the predicate is."""
+        """Return whether an event is one of those that are asked for, before the predicate is."""
         return (self.events == "all" or event.kind != "REMOVED") and not isinstance(event, UseEvent)
 
     @property
@@ -216,7 +216,7 @@ class Journal:
         """Return the offset of the last event, and how many are left, counted before the predicate is asked."""
         since = self._checked(offsets.get(ONLY))
         reached = self._reach(since, most)
-        if reached == since and most != 0:  # Nothing has come: an idle job asks no more than that.
+        if reached == since and most != 0:  # Nothing has arrived: an idle job makes no further call.
             return Reached({ONLY: reached}, 0)
         with naming_destroyed(self.label):
             left = self.store.journal_left(reached)
@@ -229,8 +229,8 @@ class Journal:
             return self.store.journal_reach(since, most)
 
     def _check_has(self, since: int) -> None:
-        """Refuse an offset of another collection of this name, once: a store says itself when its own is destroyed."""
-        # The offset of `start=` may be one of events to come.
+        """Refuse an offset of another collection of this name, once: a store raises itself if its own was destroyed."""
+        # The offset of `start=` may be one of future events.
         if since and since != self.named.start and since > (end := self.store.journal_end()):
             raise SourceError(
                 f"{self.label}: it was read up to the offset {since}, but the journal ends at {end}: the collection "
@@ -291,7 +291,7 @@ class JournalSplit:
         """Give the events that satisfy the predicate, projected.
 
         Raises:
-            SourceError: they are gone.
+            SourceError: they were removed.
         """
         return (made for _, made in self._made())
 

@@ -138,7 +138,7 @@ class _RecordsOfFile:
                 yield from records  # Without a step in Python for each: they are counted when one is torn.
             except Exception:
                 before, given = self.number, decoder.decodable(block)
-                self.number += given  # Behind which an error is that says why the block is torn.
+                self.number += given  # Behind these is an error with the reason why the block is damaged.
                 if not decoder.is_whole(block):
                     raise
                 self.number, self._given = before, given
@@ -217,7 +217,7 @@ class _Decoder:
         return number
 
     def is_whole(self, block: Block) -> bool:
-        """Say whether the bytes of a block are those of its records, so that a value is to blame for a failure.
+        """Return whether the bytes of a block are those of its records, so that a value is to blame for a failure.
 
         Raises:
             EOFError: it ends within a record.

@@ -179,7 +179,7 @@ def _of_decompressor(decompressor: Any, data: bytes, most: int) -> bytes | None:
     Raises:
         EOFError: the compressed bytes end too early.
     """
-    # One byte more tells a block of exactly the limit from a larger one.
+    # One byte more distinguishes a block of exactly the limit from a larger one.
     found: bytes = decompressor.decompress(data, most + 1)
     if len(found) > most:
         return None
@@ -202,7 +202,7 @@ def _left_over(rest: bytes) -> ValueError:
 def _zstandard(data: bytes, most: int) -> bytes | None:
     import pyarrow
 
-    # As a stream: the size that a frame names is the word of whoever wrote it.
+    # As a stream: the size that a frame contains may be wrong.
     with pyarrow.CompressedInputStream(pyarrow.BufferReader(data), "zstd") as stream:
         found = bytes(stream.read(most + 1))
     return found if len(found) <= most else None
@@ -212,7 +212,7 @@ def _snappy(data: bytes, most: int) -> bytes | None:
     import pyarrow
 
     size, shift = 0, 0
-    for byte in data[:5]:  # The number of decompressed bytes comes first.
+    for byte in data[:5]:  # The number of decompressed bytes is first.
         size, shift = size | (byte & 0x7F) << shift, shift + 7
         if byte < 0x80:
             break

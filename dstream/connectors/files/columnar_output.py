@@ -124,7 +124,7 @@ class ColumnContent(ABC):
         for place, (name, form) in enumerate(self._columns.types.items()):
             other = self._known.get(name, form)
             if form.is_open and other != form:
-                with suppress(ColumnTypeError):  # Then the commit says that the files do not fit.
+                with suppress(ColumnTypeError):  # Then the commit reports that the files do not fit.
                     for piece in self._waiting:
                         other.array(piece[place] if isinstance(piece[place], Sequence) else [])
                     self._columns.types[name] = other
@@ -271,7 +271,7 @@ class ParquetContent(ColumnContent):
         self._writer.close()
 
     def discard(self) -> None:
-        """Close buffers that pyarrow would close later, when the file is gone."""
+        """Close buffers that pyarrow would close later, when the file is closed."""
         if self._writer is not None:
             with suppress(Exception):
                 self._writer.close()

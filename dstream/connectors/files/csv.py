@@ -32,7 +32,7 @@ __all__ = ["CsvReader", "RowsOfFile"]
 
 # With 256 and more, the garbage collector looks through the rows, which costs what is saved (CPython 3.11).
 ROWS = 128
-"""So many rows are made together."""
+"""The number of rows that are made together."""
 
 
 class RowsOfFile:
@@ -91,7 +91,7 @@ class RowsOfFile:
         asked for: what is in front of a bad row is given before anything is raised.
 
         Args:
-            misread: gives what stands in the place of a bad row, or raises.
+            misread: returns the replacement of a bad row, or raises.
 
         Raises:
             SourceError: the file cannot be read, its header does not fit, or nothing closes a quote.
@@ -121,7 +121,7 @@ class RowsOfFile:
             except FullError:
                 is_full = True
             except Exception as error:
-                problem = error  # The rows that were read before come first.
+                problem = error  # The rows that were read before are yielded first.
             last = self._line_of(rows) if is_full else self._line_num
             if not rows and problem is None:
                 return
@@ -236,7 +236,7 @@ class RowsOfFile:
         return maker_of_many(make) if self._form is None else maker_of_many_rows(self._form, names, make)
 
     def _completed(self, row: list[str], names: tuple[str, ...], last: int) -> list[str | None]:
-        """Return a row with None for empty fields without quotes, which the `csv` module does not tell apart.
+        """Return a row with None for empty fields without quotes, where the `csv` module returns empty strings.
 
         Raises:
             ValueError: it has too few fields or too many, or lines that are none.
@@ -271,7 +271,7 @@ class RowsOfFile:
         found = misread_at(self._file, lambda: first, text, problem, f": {reason}")
         is_open = reason.startswith("unexpected end of data") and last > first
         if isinstance(problem, csv.Error) and (is_open or reason.startswith("field larger")):
-            raise found.error() from problem  # A quote that nothing closes stands before the last line.
+            raise found.error() from problem  # A quote that is not closed is before the last line.
         return found
 
 
@@ -353,7 +353,7 @@ _ADVICE = {
     " expected after ": ": a quote in a quoted field is written twice",
     "unexpected end of data": ": a quote is never closed",
 }
-"""What to look for, by what the `csv` module says."""
+"""The causes to look for, by the message of the `csv` module."""
 _LARGEST_LIMIT = (1 << 31) - 1
 """The largest limit that the `csv` module takes where a C long has 32 bits."""
 

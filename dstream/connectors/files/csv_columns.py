@@ -24,7 +24,7 @@ _MOST_COLUMNS = 1 << 12
 
 
 def can_be_columns(dialect: Mapping[str, Any], form: ItemDecoder | None) -> bool:
-    """Say whether blocks of this dialect may become columns of the parts of these items."""
+    """Return whether blocks of this dialect may become columns of the parts of these items."""
     signs = [sign for sign in (dialect["delimiter"], dialect["quotechar"]) if sign is not None]
     if not all(sign == "\t" or (sign.isascii() and sign.isprintable()) for sign in signs):
         return False
@@ -133,7 +133,7 @@ class CsvColumns(TextColumns):
 
 
 def _are_quotes_plain(text: bytes, quote: bytes, signs: bytes) -> bool:
-    """Say whether quotes stand around whole fields, and twice inside of these, and no field has several lines.
+    """Return whether quotes are around whole fields, and doubled inside of these, and no field has several lines.
 
     Arrow takes other quotes too, which `csv` refuses, or takes for text.
     """
@@ -233,7 +233,7 @@ def _decimals(texts: Any) -> Any:
 
 
 def _has_only(texts: Any, characters: bytes) -> bool:
-    """Say whether texts, which have an array of their own, have these characters only."""
+    """Return whether texts, which have an array of their own, have these characters only."""
     data = texts.buffers()[2]
     return data is None or not data.to_pybytes().translate(None, characters)
 

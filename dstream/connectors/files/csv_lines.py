@@ -63,7 +63,7 @@ def blank_sep_line(name: str, lines: list[str], delimiter: str) -> None:
 
 
 LINES = 1_024
-"""So many lines are a block where bytes are not cut at line ends."""
+"""The number of lines of a block where bytes are not cut at line ends."""
 _CHARACTERS = 1 << 20
 """Of rows that are made together, and of a block where bytes are not cut at line ends, unless a record has more."""
 
@@ -95,14 +95,14 @@ class CsvInput:
     """The lines of a file with their ends, in blocks, as `csv.reader` wants them.
 
     Attributes:
-        done: the number of the last line whose row is done. Blocks before it are let go of.
+        done: the number of the last line whose row is done. Blocks before it are released.
         are_plain: no line that is not done is damaged, or may hold quotes around nothing.
-        damaged: what is said of lines in another encoding, or in none, or that are too long, by their numbers.
+        damaged: the messages about lines in another encoding, or in none, or that are too long, by their numbers.
         rows: gets the rows that are read of these lines and are not done.
         ends_rows: rows that are made together end with a block, if `text` may return the next one.
 
     Args:
-        as_text: `text` gives blocks as bytes, so that no row is read of two blocks unless it stands in both.
+        as_text: `text` gives blocks as bytes, so that no row is read of two blocks unless it extends over both.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class CsvInput:
         return self._next if isinstance(self._next, bytes) else None
 
     def skip(self, lines: int) -> None:
-        """Take the rows of `text`, which has so many lines, for done."""
+        """Take the rows of `text`, which has *n* lines, for done."""
         if self._next is not None:
             self._given += lines
         self.done, self._held, self._next = self._given, [], None
@@ -250,7 +250,7 @@ class CsvInput:
                 if block:
                     yield block
             except UnicodeDecodeError as error:
-                # Its error counts from some buffer's start. Reading the file as lines says where it is.
+                # Its error counts from some buffer's start. Reading the file as lines yields the line number.
                 if self._part.file.size is None:  # A pipe cannot be read again.
                     bad = error.object[error.start : error.end][:20]
                     said = f"line {number + 1:,} or behind it: {bad!r} is not {self._encoding} ({error.reason})"
@@ -290,7 +290,7 @@ class CsvInput:
         return found
 
     def _is_open(self, lines: Iterable[str]) -> bool:
-        """Say whether a quoted field goes on behind some lines, of which the first begins a record."""
+        """Return whether a quoted field continues behind some lines, of which the first begins a record."""
         try:
             collections.deque(csv.reader(lines, **self._dialect), maxlen=0)
         except csv.Error as error:
@@ -298,7 +298,7 @@ class CsvInput:
         return False
 
     def _is_wide(self, line: str, is_open: bool) -> bool:
-        """Say whether a line has too many fields, whose delimiters are outside of quotes."""
+        """Return whether a line has too many fields, whose delimiters are outside of quotes."""
         quote, start, found = self._dialect["quotechar"], 0, 0
         while found < _FIELDS and start <= len(line):
             end = line.find(quote, start) if quote else -1
@@ -332,7 +332,7 @@ def _of_nul(part: Part, number: int, line: str) -> Misread:
 
 
 class QuotedFields:
-    """Tells which fields of a row have quotes around them."""
+    """Finds the fields of a row that have quotes around them."""
 
     def __init__(self, delimiter: str, quote: str) -> None:
         self._quote = quote
@@ -344,11 +344,11 @@ class QuotedFields:
         self._field = re.compile(f"(?:{quoted}|[^{re.escape(delimiter)}]*){end}")
 
     def may_be_around_nothing(self, text: str) -> bool:
-        """Say whether a field of some lines may have quotes and nothing between them."""
+        """Return whether a field of some lines may have quotes and nothing between them."""
         return self._nothing.search(text) is not None
 
     def around(self, text: str) -> list[bool]:
-        """Say of each field whether it has quotes around it, in a row that the `csv` module has read."""
+        """Return for each field whether it has quotes around it, in a row that the `csv` module has read."""
         found: list[bool] = []
         end, is_last = 0, False
         while not is_last:

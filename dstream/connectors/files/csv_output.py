@@ -33,7 +33,7 @@ __all__ = ["CsvLines", "csv_columns"]
 
 
 def csv_columns(columns: Any) -> ColumnSelection | None:
-    """Return the columns of CSV that `columns=` says; None stays None.
+    """Return the columns of CSV by `columns=`; None stays None.
 
     Raises:
         TypeError: it is neither a class with fields nor several names, or a field is of a type that no text becomes.
@@ -78,7 +78,7 @@ class CsvOfFile:
         self._columns = columns
 
     def header(self, items: Sequence[Any]) -> str:
-        """Return the names of the columns; nothing if none are known, and no item says them."""
+        """Return the names of the columns; nothing if they are unset, and there is no item to take them from."""
         if not items and self._columns.wanted is None:
             return ""
         wanted = self._columns.begin(_rows(items[:1])[0] if items else None)
@@ -100,7 +100,7 @@ class CsvOfFile:
         return "\n".join([*map(",".join, zip(*fields, strict=True)), ""])
 
     def escaped(self, items: Sequence[Any], encoding: str) -> str:
-        """Say which item, and which field, the encoding has no bytes for."""
+        """Raise an error that names the item, and the field, that the encoding cannot represent."""
         each(lambda item: self._check_encoding(item, encoding), items)
         return self.lines(items)
 

@@ -238,7 +238,7 @@ class DeltaJob:
 
     Attributes:
         log: that of the table.
-        folder: remembers epochs without items, of which the log says nothing.
+        folder: stores epochs without items, which are not in the log.
         app_id: what the log calls the job; None if no other process may commit it.
         replace: its files take the place of all earlier ones.
     """
@@ -257,7 +257,7 @@ class DeltaJob:
             self.log.catch_up()
         if self._files is not None or self.app_id is None:
             return self._files is not None
-        # Of an epoch without items only the folder's record knows.
+        # An epoch without items is only in the folder's record.
         return max(self.log.epoch(self.app_id), self.folder.epoch(record_of(self.app_id))) >= self.epoch
 
     def files(self) -> list[str]:
@@ -286,7 +286,7 @@ class DeltaJob:
             while not self.is_done:
                 actions = self._actions(staged, columns)
                 if actions and not self.log.put(actions):
-                    continue  # Another program was first, which knows nothing of the lock.
+                    continue  # Another program was first, which does not take the lock.
                 if not actions and self.app_id is not None:
                     self.folder.remember(Publication(record_of(self.app_id), self.epoch, (), ()))
                 self._files = [self.log.place.path_of(self._name(file)) for file in staged]

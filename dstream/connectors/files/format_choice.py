@@ -33,7 +33,7 @@ _FORMATS = ("text", "json", "csv", "parquet", "avro", "delta")
 def checked_format(
     format: str, to_string: Any, columns: Any, encoding: str, compression: Any, partitions: PartitionFolders
 ) -> JoinedFormat | DeltaFormat:
-    """Return the format that the arguments of `to_files` say.
+    """Return the format by the arguments of `to_files`.
 
     Raises:
         TypeError: an argument is of another kind, or none that this format has.
@@ -91,7 +91,7 @@ _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 
 
 def _suffixes(path: str) -> tuple[str, str]:
-    """Return the ending that says a format, and that of a compression; both in lower case, or empty."""
+    """Return the file name's ending of a format, and that of a compression; both in lower case, or empty."""
     stem, ending = splitext(basename(path).lower())
     if ending in _COMPRESSIONS:
         return splitext(stem)[1], ending
@@ -102,7 +102,7 @@ def format_of_path(path: str, format: Any, compression: Any) -> tuple[Any, Any]:
     """Return format and compression, those of the name where none is given.
 
     Raises:
-        ValueError: the name says no format, or contradicts what is given.
+        ValueError: the name has no ending of a format, or contradicts an argument.
     """
     if format == "delta":
         raise ValueError("a table of Delta is a folder: to_files(folder, format='delta') writes it")
@@ -129,7 +129,7 @@ def format_of_path(path: str, format: Any, compression: Any) -> tuple[Any, Any]:
 
 
 def check_no_suffix(folder: str) -> None:
-    """Refuse a folder that is called as a file is, unless a slash at its end says that it is one.
+    """Refuse a folder with the name of a file, unless a slash at its end shows that it is a folder.
 
     Raises:
         ValueError: it ends in the suffix of a format.

@@ -178,7 +178,7 @@ class Lines(Protocol):
         ...
 
     def escaped(self, items: Sequence[Any], encoding: str) -> str:
-        """Return lines that the encoding has bytes for, where it has none for `lines`, or say for which item."""
+        """Return lines with escapes where the encoding cannot represent `lines`, or raise, naming the item."""
         ...
 
     def columns(self) -> ColumnTypes:
@@ -231,7 +231,7 @@ class LineFormat:
         return self.of.is_known
 
     def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> LineContent:
-        """Begin a file; the limit is that of the bytes before they are compressed. None of them wait."""
+        """Begin a file; the limit is that of the bytes before they are compressed. No bytes are buffered."""
         return LineContent(self.of.begun(), self.encoding, compressed(file, self.compression), limit)
 
     def check_item(self, item: Any) -> None:

@@ -25,7 +25,7 @@ __all__ = ["JsonColumns", "can_be_columns"]
 
 
 def can_be_columns(form: ItemDecoder | None) -> bool:
-    """Say whether lines may become columns of the parts of these items."""
+    """Return whether lines may become columns of the parts of these items."""
     if form is None:
         return True
     if not isinstance(form, RecordDecoder) or not form.fields or not are_parts_plain(form):
@@ -112,7 +112,7 @@ class _Lines:
         """Which lines are usual; None for all."""
 
     def are_plain(self) -> bool:
-        """Say whether there are no escapes, and of control characters only the ends of lines."""
+        """Return whether there are no escapes, and of control characters only the ends of lines."""
         import numpy as np
 
         if b"\\" in self._text:
@@ -138,7 +138,7 @@ class _Lines:
         return True
 
     def _begins_with_few(self) -> bool:
-        """Say whether of the first lines others are no more than twice as many as may be: a look at all costs more."""
+        """Return whether other lines among the first are at most twice the limit: to look at all lines costs more."""
         first = _Lines(self._text[: self._text.find(b"\n", _FIRST_BYTES) + 1])
         are_usual, quotes = first._usual()
         return max(_FEW, quotes) * (len(are_usual) - int(are_usual.sum())) <= 2 * len(are_usual)
@@ -166,7 +166,7 @@ class _Lines:
         return np.diff(np.searchsorted(np.flatnonzero(are_there), self._ends), prepend=0)
 
     def _keep(self, are_usual: Any, quotes: int) -> bool:
-        """Keep some of the usual lines; say whether others are few: to parse one takes as long as many in columns.
+        """Keep usual lines; return whether others are few: to parse one takes as long as many in columns.
 
         Args:
             are_usual: which of them are kept.
@@ -210,7 +210,7 @@ class _Lines:
         return found
 
     def has_likely_others(self, layout: _Layout) -> bool:
-        """Say whether the first of the other lines, if one is known, is an object with the keys of a layout."""
+        """Return whether the first of the other lines, if one is known, is an object with the keys of a layout."""
         if self._places is not None:
             try:
                 next(self._parsed(self._others()[:1], layout))
@@ -418,7 +418,7 @@ def _layout(line: bytes) -> _Layout | None:
 
 
 _FEW = 8
-"""Other lines are at most one in so many, and in as many as a line has quotes: each of its parts takes time."""
+"""Other lines are at most one in this number, and in the number of quotes of a line: each of its parts takes time."""
 _FIRST_BYTES = 1 << 16
 _MOST_PARTS = 1 << 12
 _MOST_LEVELS = 16
@@ -465,7 +465,7 @@ def _arrays(parts: Any, layout: _Layout, kinds: Mapping[_Path, type | None]) -> 
 
 
 def _are_all(texts: Any, text: bytes) -> bool:
-    """Say whether each text of an array of its own is the same one."""
+    """Return whether each text of an array of its own is the same one."""
     import numpy as np
 
     places = np.frombuffer(texts.buffers()[1], np.int32, len(texts) + 1)

@@ -63,7 +63,7 @@ def is_divisible(file: File, encoding: str) -> bool:
 def splits_at_newlines(encoding: str) -> bool:
     r"""Whether text in this encoding can be cut behind every byte b"\n" and decoded piece by piece.
 
-    That holds if each byte of ASCII stands for itself when it stands alone (so UTF-16, EBCDIC and
+    That holds if each byte of ASCII is its character when it is alone (so UTF-16, EBCDIC and
     the stateful ISO-2022 codes fail), and if a newline behind any other byte, or behind any two, is
     still a newline (so it is never the tail of a longer character).
     """
@@ -186,13 +186,13 @@ def encoded_blocks(part: Part, encoding: str, most: int = MAX_RECORD) -> Iterato
     for block in _pieces_of_lines(part, encoding, _lines, most, _encoded):
         if isinstance(block, Damaged):
             yield block[: min(block.bad)]
-            # Nobody has counted the lines. A pipe, which cannot be read again, is not read here.
+            # The lines were not counted. A pipe, which cannot be read again, is not counted.
             deque(line_blocks(part, encoding, most), maxlen=0)
         yield block
 
 
 _LIKE_ASCII = frozenset({"utf-8", "utf-8-sig", "ascii", "iso8859-1", "cp1252"})
-"""Encodings in which bytes below 128 are characters of ASCII, whatever stands beside them."""
+"""Encodings in which bytes below 128 are characters of ASCII, whatever is beside them."""
 
 
 def _encoded(piece: bytes, codec: str) -> Sequence[str]:
@@ -219,7 +219,7 @@ def _encoded(piece: bytes, codec: str) -> Sequence[str]:
 def blocks_of_lines(part: Part, encoding: str, most: int = MAX_RECORD) -> Iterator[list[str]]:
     """Yield the same, with `Damaged` blocks for bytes outside of the encoding, and a `TooLong` one for each such line.
 
-    Where bytes cannot be cut at line ends nobody knows where the next line begins, so that is an error here, too.
+    Where bytes cannot be cut at line ends the start of the next line is unknown, so that is an error, too.
     """
     if splits_at_newlines(encoding):
         return _pieces_of_lines(part, encoding, _lines, most)
@@ -257,7 +257,7 @@ def blocks_of_text(
                 if not isinstance(block, bytes):
                     yield block
         except Exception:
-            yield from filter(None, (b"".join(some),))  # What was read before the error of a file comes first.
+            yield from filter(None, (b"".join(some),))  # Lines before the error of a file are yielded first.
             raise
         yield from filter(None, (b"".join(some),))
 

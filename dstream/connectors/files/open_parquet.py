@@ -58,7 +58,8 @@ def largest_value(source: Any, chunk: Any, enough: int) -> int:
     if whole <= enough:
         return whole
     start = chunk.data_page_offset
-    if chunk.has_dictionary_page and chunk.dictionary_page_offset:  # Some writers leave it out: it comes first.
+    # Some writers leave the offset out: the dictionary is first.
+    if chunk.has_dictionary_page and chunk.dictionary_page_offset:
         start = min(start, chunk.dictionary_page_offset)
     page = _dictionary_page(source.read_at(_HEADER, start))
     if page is None or not enough < page.size <= _LARGEST_SEARCHED:
@@ -164,7 +165,7 @@ def _longest_one_by_one(page: bytes) -> int | None:
 
 
 def pieces(columns: list[Any], size: int, most: int) -> Iterator[slice]:
-    """Give stretches of rows that take at most so many bytes with the values of their dictionaries, or are one row.
+    """Yield stretches of rows that take at most `most` bytes with the values of their dictionaries, or are one row.
 
     Args:
         columns: arrays of all rows.
@@ -243,7 +244,7 @@ def _lengths(column: Any) -> Any:
 
 
 def has_dictionary(kind: Any) -> bool:
-    """Say whether values of a type are in dictionaries, or have some that are.
+    """Return whether values of a type are in dictionaries, or have some that are.
 
     Example:
         >>> import pyarrow as pa
@@ -257,7 +258,7 @@ def has_dictionary(kind: Any) -> bool:
 
 
 DECODED_BYTES = 64 << 20
-"""Rows whose values are in dictionaries become Python's in batches of so many decoded bytes, or one by one."""
+"""The decoded bytes of a batch of rows whose values are in dictionaries, unless that is one row."""
 _FEWER_ROWS = 1_024
 """A batch may have so few rows at no cost; where it had to have less, values stay in dictionaries."""
 _FEW_BYTES = 1 << 28

@@ -48,9 +48,9 @@ __all__ = ["ParquetReader", "rows_of_group"]
 
 
 _FIRST_ROWS, _ROWS = 4_096, 32_768
-"""So many rows of numbers stay in the cache of a core. The first block is small, for who looks for one item."""
+"""Rows of numbers that stay in the cache of a core. The first block is small, for readers of one item."""
 _GROUP_BYTES = 64 << 20
-"""Columns of a row group are read as a whole up to so many bytes; the rows of a larger one come in batches."""
+"""The bytes up to which columns of a row group are read as a whole; a larger one is read in batches."""
 _GROUP_NUMBERS = 1 << 30
 """The same of the bytes that its numbers have when they are decoded."""
 _GROUP_DECODED = 256 << 20
@@ -207,7 +207,7 @@ class _ColumnsOfGroup:
     def column(self, name: str) -> Any:
         """Return a column of all rows."""
         if name not in self._columns:
-            if self._parquet.file.closed:  # Somebody has kept rows until the split was read.
+            if self._parquet.file.closed:  # A caller has kept rows until the split was read.
                 with opened_parquet(self._group.file) as parquet:
                     self._columns[name] = self._read(parquet, name)
             else:
@@ -296,7 +296,7 @@ class _ColumnsOfGroup:
         return usual_type(self._parquet.file.schema_arrow.field(name).type)
 
     def may_hold_nulls(self, name: str) -> bool:
-        """Say whether a column may hold nulls, from the metadata if these know."""
+        """Return whether a column may hold nulls, from the metadata if they contain it."""
         if not self._parquet.file.schema_arrow.field(name).nullable:
             return False
         group = self._parquet.file.metadata.row_group(self._group.index)
@@ -363,7 +363,7 @@ class ParquetReader:
             raise SourceError(f"{file.name} has no column {', '.join(unknown)}; there are {', '.join(names)}")
 
     def row_count(self, file: File) -> int:
-        """Return the number of rows, which the footer says."""
+        """Return the number of rows, from the footer."""
         with opened_parquet(file) as parquet:
             rows: int = parquet.file.metadata.num_rows
             return rows

@@ -5,7 +5,7 @@ What readers see: `<name>-<commit>-<part>.<suffix>`, each of them a complete fil
 replaced in one step: who reads the files that it lists reads all of a commit or nothing of it.
 
 What they do not see, in `.dstream`: the files that tasks write; for each job the last epoch that was committed, and
-what it holds back; and during a commit its journal, which says what gets which name.
+what it holds back; and during a commit its journal, with the names that files get.
 
 The journal is the commit. If a process dies after it wrote that, the next commit into the folder finishes it first; if
 it dies before, nothing happened. One commit at a time has a lock of the folder.
@@ -52,7 +52,7 @@ STAGED = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")
 _RECORD = re.compile(r"[0-9a-f]{32}")
 _LEVEL = r"[^/\0._=][^/\0=]*=[^/\0]*/"
 FOLDER = re.compile(rf"(?:{_LEVEL})*")
-"""The folders of `partition_by`, `country=NO/`: none of them is hidden, or leads out of its folder."""
+"""The folders of `partition_by`, `country=NO/`; each is visible, and inside of its folder."""
 
 _PUBLISHED = re.compile(rf"(?:{_LEVEL})*[^/\0._][^/\0]*-(\d{{6,}})-\d{{5,}}(?:-[0-9a-f]{{8}})?\.[a-z0-9.]+")
 _REMOVED = re.compile(rf"(?:{_LEVEL})*[^/\0._][^/\0]*")
@@ -104,7 +104,7 @@ class FolderState:
         # In this order: a commit that ends meanwhile is in the journal or in the list.
         unfinished = self.unfinished()
         own = {*unfinished.names(), *unfinished.removed, *self.listed()}
-        # A file that such a commit has replaced is gone.
+        # A file that such a commit has replaced no longer exists.
         return [name for name in seen if name not in own and self.place.exists(name)]
 
     def seen(self, below: str = "") -> Iterator[str]:
@@ -330,7 +330,7 @@ def locked(folder: FolderState) -> Iterator[None]:
     """Let no other process commit; finish what a process that died has left in the middle.
 
     Raises:
-        SinkError: another process has the lock for a minute, or the folder is gone.
+        SinkError: another process has the lock for a minute, or the folder no longer exists.
     """
     with folder.place.locked():
         with writing_to(folder.path):
@@ -395,9 +395,9 @@ def _show(folder: FolderState, publication: Publication) -> None:
 
 
 def _take_back(folder: FolderState, publication: Publication, earlier: list[str]) -> None:
-    """Undo the moves of a failed commit, where a move can be taken back, unless the job knows of it.
+    """Undo the moves of a failed commit, where a move can be taken back, unless it is recorded in the job.
 
-    Elsewhere, and where this fails too, whoever commits next goes on where it stopped.
+    Otherwise, and where this fails too, the next commit continues where this one stopped.
     """
     # Once the record has the epoch, the job counts it as committed, and no driver would write its files again.
     if not folder.place.moves_at_once or folder.epoch(publication.record) >= publication.epoch:

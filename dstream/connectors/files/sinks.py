@@ -119,7 +119,7 @@ class FileJob:
         self._publish(joined, without(held.files, joined))
 
     def _empty(self) -> list[FileReceipt]:
-        """Return a file without items if that says something: where no other file does, and columns are known."""
+        """Return a file without items if there is no other file, and columns are known, which it contains."""
         if (
             self.writer.form.is_known
             and not self.writer.partitions.parts
@@ -130,7 +130,7 @@ class FileJob:
 
     def _publish(self, staged: Sequence[FileReceipt], joined: Sequence[str] = ()) -> None:
         digits = max(5, len(str(len(staged))))
-        # Where two commits might have the lock at once, none of them overwrites a file of the other one.
+        # Where two commits might have the lock at once, neither overwrites a file of the other one.
         own = "" if self.folder.place.moves_at_once else f"-{self.writer.run[:8]}"
 
         def named(number: int, part: int) -> str:
@@ -155,7 +155,7 @@ class FileSink(Replaceable, Generic[T]):
         place: what is written into.
         label: the reducer as the user wrote it.
         form: how items become bytes.
-        partitions: which folders they stand in.
+        partitions: the folders that items are written into.
         rolling: when files end.
         name: what the names of the files begin with.
         replace: the files take the place of all earlier ones.
@@ -371,7 +371,7 @@ class OneFileJob:
         self._sweep({self.writer.run, *(part.name.partition("-")[0] for part in staged)})
 
     def _publish(self, parts: Sequence[FileReceipt]) -> None:
-        """Parts stay until this is remembered: a driver that goes on after a crash between publishes them again."""
+        """Publish parts, which stay until that is stored: after a crash in between the driver publishes them again."""
         check_staged([(part.name, part.size) for part in parts], self.folder)
         made = self._copy(parts[0]) if len(parts) == 1 else self._joined(parts)
         place = self.sink.place
@@ -397,7 +397,7 @@ class OneFileJob:
         self._sweep({self.writer.run})
 
     def _sweep(self, runs: set[str]) -> None:
-        """Remove the files of these runs, and the hidden folder if nobody needs its contents."""
+        """Remove the files of these runs, and the hidden folder if its contents are not needed."""
         sweep(self.folder, runs)
         place = self.sink.place
         with suppress(OSError, SinkError):
@@ -407,5 +407,5 @@ class OneFileJob:
 
 
 def is_folder(place: OutputFolder, name: str) -> bool:
-    """Say whether there is a folder of this name in a place."""
+    """Return whether there is a folder of this name in a place."""
     return any(found == name and is_one for found, is_one in place.entries(""))

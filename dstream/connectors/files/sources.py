@@ -1,7 +1,7 @@
 """Base of the sources of files: options, splits, bad records; and files read whole.
 
-A `Format` says how the files are divided and how the records of a part become items. What is the same for all of them
-stands here: pairs with the path, and what becomes of records that are none.
+A `Format` has the division of the files, and makes items of the records of a part. This module has the rest, the same
+for all formats: pairs with the path, and what becomes of bad records.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class FormatInArrow(Format, Protocol):
 
 @runtime_checkable
 class FormatWithRowCounts(Format, Protocol):
-    """A format whose files say how many items they have."""
+    """A format whose files contain the number of their items."""
 
     def row_count(self, file: File) -> int:
         """Return the number of items of a file, reading little."""
@@ -200,7 +200,7 @@ class RecordFiles(NamesOfStreams):
         return f"a task reads {fewest >> 10} KB or more, whose values are written plainly" if fewest else ""
 
     def input_size(self) -> InputSize | None:
-        """Return the bytes of local files, and about how many items they have, if the format says it."""
+        """Return the bytes of local files, and about how many items they have, if the format stores it."""
         files = _local_files(self.paths)
         if files is None or not isinstance(self.format, FormatWithRowCounts):
             return _size_of_files(files)
@@ -281,7 +281,7 @@ class RecordSplit:
 
 @record
 class SplitInBlocks(RecordSplit):
-    """Parts of files whose items come in lists."""
+    """Parts of files whose items are read in lists."""
 
     format: FormatInBlocks
 
@@ -291,7 +291,7 @@ class SplitInBlocks(RecordSplit):
 
 
 def rows_and_items(found: Iterable[Any]) -> Iterator[ArrowRows | Iterator[Any]]:
-    """Yield rows in columns as they come, and the items of lists between them in iterators, one after another."""
+    """Yield rows in columns as they arrive, and the items of lists between them in iterators, one after another."""
     for are_rows, some in itertools.groupby(found, lambda each: isinstance(each, ArrowRows)):
         if are_rows:
             yield from some
@@ -330,11 +330,11 @@ def misread_at(
     """Return a format's report on a bad record.
 
     Args:
-        file: where it stands.
+        file: that of the record.
         number: gives that of its first line.
-        text: what stands there.
+        text: that of the record.
         problem: what the parser raised.
-        said: what follows the place in the message.
+        said: the words behind the place in the message.
         unit: what is numbered.
     """
     from dstream.schema.decoders import DecodeError  # here: only a bad record needs it
@@ -425,7 +425,7 @@ def _given(items: Any, file: File) -> Iterable[Any]:
 
 
 def _is_torn(file: File, error: Exception) -> bool:
-    """Say whether an exception is one of those that decompressing raises."""
+    """Return whether an exception is one of those that decompressing raises."""
     import lzma
     import zlib
 

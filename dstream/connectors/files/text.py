@@ -110,7 +110,7 @@ def _first_bytes(file: File) -> bytes:
     try:
         with Path(file.path).open("rb") as opened:
             return opened.read(_SAMPLE)
-    except OSError:  # The run says so, with the file.
+    except OSError:  # The run raises it, with the file.
         return b""
 
 
@@ -120,7 +120,7 @@ _SAMPLE, _USUAL_LINE = 1 << 14, 64
 
 @record
 class TextSplit(RecordSplit):
-    """Lines of text, which come in blocks anyway, most of them as bytes."""
+    """Lines of text, which are read in blocks anyway, most of them as bytes."""
 
     gives_texts: ClassVar[bool] = True
 
@@ -139,7 +139,7 @@ class TextSplit(RecordSplit):
 
 
 HEAD = 256
-"""So many bytes at its start, or as many as were read, tell a file from another one with its inode."""
+"""The bytes at the start of a file, or those that were read, that distinguish it from another one with its inode."""
 _BLOCK = 256 << 10
 
 
@@ -148,7 +148,7 @@ class Position(NamedTuple):
 
     Attributes:
         generation: how often the file was truncated or written anew.
-        byte: how many bytes of it stand before.
+        byte: the number of bytes before it.
         head: how many of its first bytes are known.
         known: their hash.
     """
@@ -181,13 +181,13 @@ NOTHING_READ = Position(0, 0, 0, "")
 
 
 def position_at(path: str, generation: int, byte: int) -> Position:
-    """Return the position behind so many bytes of a file."""
+    """Return the position behind a number of bytes of a file."""
     head = min(byte, HEAD)
     return Position(generation, byte, head, _hash(path, head))
 
 
 def is_of(path: str, position: Position) -> bool:
-    """Say whether a position is one of the file as it is now."""
+    """Return whether a position is one of the file as it is now."""
     # A file that was truncated may have the same first bytes.
     return os.stat(path).st_size >= position.byte and _hash(path, position.head) == position.known
 
@@ -207,7 +207,7 @@ def end_of_lines(path: str, start: int, most: int | None) -> tuple[int, int]:
     Args:
         path: of the file.
         start: where a line begins.
-        most: at most so many lines; None: all that are there.
+        most: the most lines to read; None: all of them.
     """
     with open(path, "rb") as file:
         return (_last_end(file, start), 0) if most is None else _end_of_some(file, start, most)
@@ -302,7 +302,7 @@ class WatchedFiles(NamesOfStreams):
         return f"byte {Position.of(offset, self.label).byte:,}"
 
     def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, list[Any]]:
-        """Return how far each file has ended lines; a file that is gone is left out."""
+        """Return how far each file has ended lines; a missing file is left out."""
         read = {name: Position.of(offset, self.label) for name, offset in offsets.items()}
         meant = {name: path for name, path in self._files().items() if name in read or self._is_meant(path)}
         expected = 0
@@ -323,7 +323,7 @@ class WatchedFiles(NamesOfStreams):
         """Return the paths of all files by their inodes; of several names of one, such as links, one that is meant."""
         try:
             with os.scandir(self.folder) as entries:
-                # Paths that are meant come last, so that in the dictionary they replace other names of their inode.
+                # Paths that are meant are last, so that in the dictionary they replace other names of their inode.
                 paths = sorted((entry.path for entry in entries if entry.is_file()), key=self._rank)
             return {str(os.stat(path).st_ino): path for path in paths}
         except FileNotFoundError as error:
@@ -342,7 +342,7 @@ class WatchedFiles(NamesOfStreams):
         return WatchedSplit(self, partition, *positions)
 
     def path_of(self, partition: str) -> str | None:
-        """Return where a file is now; None if it is gone."""
+        """Return where a file is now; None if it no longer exists."""
         return self._files().get(partition)
 
     def __repr__(self) -> str:

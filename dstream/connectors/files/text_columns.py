@@ -23,7 +23,7 @@ MOST_BYTES = 16 << 20
 _ROWS = 8_192
 """The number of rows that become items at a time."""
 _MOST_FAILURES = 6
-"""After so many blocks in a row that are not columnar, one of 63 is looked at."""
+"""The number of blocks in a row that are not columnar after which one of 63 is tried."""
 
 
 class TextColumns(ABC):
@@ -87,7 +87,7 @@ def values_of_tokens(tokens: Any, kind: type | None) -> Iterator[Any]:
 
 
 def _has_long(tokens: Any) -> bool:
-    """Say whether a token may be an int that Python refuses to parse."""
+    """Return whether a token may be an int that Python refuses to parse."""
     from pyarrow.compute import call_function
 
     longest = call_function("max", [call_function("binary_length", [tokens])]).as_py()

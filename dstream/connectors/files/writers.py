@@ -1,8 +1,8 @@
 """The tasks' part of `to_files`: staged files, partition folders, small files until they are merged.
 
 `dstream.connectors.files.sinks` has the driver's part. Small files of epochs are buffered under `roll_at=`: the record
-of the job names them, in the step that commits their epoch. `docs/decisions/0074` says what happens where a process
-dies.
+of the job names them, in the step that commits their epoch. `docs/decisions/0074` describes what happens where a
+process dies.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PartitionBy: TypeAlias = "str | Iterable[str] | Mapping[str, Callable[[Any], obj
 
 
 def checked_partitions(given: Any) -> PartitionFolders:
-    """Return the folders that `partition_by=` says.
+    """Return the folders by `partition_by=`.
 
     Raises:
         TypeError: it is neither a name, nor several, nor functions by name.
@@ -149,7 +149,7 @@ def _text(name: str, value: Any) -> str:
         value = value.value
     if value is None:
         return NULL_PARTITION
-    # Before the test for int, of which bool is a subclass: readers of such folders know `true`, not `True`.
+    # Before the test for int, of which bool is a subclass: readers of such folders accept `true`, not `True`.
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, date):  # A datetime is one, too.
@@ -193,7 +193,7 @@ class FileWriter:
     Attributes:
         place: where, on a file system that driver and tasks share.
         run: what the names of all of them begin with.
-        partitions: which folder an item stands in.
+        partitions: the folder that an item is written into.
         rolling: when files end.
         prefix: what the names of files begin with that need no other name later; None if a commit gives them theirs.
     """
@@ -304,7 +304,7 @@ class StagedFile:
         return taken
 
     def is_old(self) -> bool:
-        """Say whether it is time to end it."""
+        """Return whether it is time to end it."""
         return monotonic() >= self._until
 
     def finished(self, folder: str) -> Receipt:
@@ -318,7 +318,7 @@ class StagedFile:
         """Remove it: on a failure of the disk, or on one of a step before."""
         self._content.discard()
         self._file.discard()
-        with suppress(OSError, SinkError):  # Whoever aborts the run tries again.
+        with suppress(OSError, SinkError):  # The call that aborts the run tries again.
             self._writer.place.delete(self._path)
 
 
@@ -339,7 +339,7 @@ class BufferedEpochs:
     since: float
 
     def is_due(self, rolling: Rolling) -> bool:
-        """Say whether those of a folder have the size of a file, or it is time."""
+        """Return whether those of a folder have the size of a file, or it is time."""
         sizes: dict[str, int] = defaultdict(int)
         for file in self.files:
             sizes[file.folder] += file.size

@@ -1,9 +1,9 @@
 """Consumers of Kafka: ranges of offsets of a partition, and the records made of messages.
 
 A client that has read up to some offset stays open in its process: the next range of that partition begins there, and
-then costs a fiftieth of what a new client costs. If other workers have read ranges meanwhile, it stands a little before
-the range. It has most likely fetched what is between already, and passes over it; one that is told to go elsewhere
-waits until the cluster has answered what it asked last, for up to half a second (librdkafka 2.16).
+then costs a fiftieth of what a new client costs. If other workers have read ranges meanwhile, its position is a little
+before the range. It has most likely fetched the messages between already, and passes over them; one that seeks another
+position waits until the cluster has answered what it asked last, for up to half a second (librdkafka 2.16).
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ __all__ = ["DEFAULTS", "FIXED", "PATIENCE", "KafkaRange", "KafkaRecord", "Record
 
 
 PATIENCE = 30.0
-"""Seconds without an answer after which a cluster counts as gone."""
+"""Seconds without an answer after which a cluster counts as lost."""
 
 _BLOCK = 500
 _WAIT = 0.02
 _LOOKING = 5.0
 _MOST_OPEN = 32
 _MANY = 8
-"""Behind so many clients of a process, others fetch less ahead, so that all of them hold some 200 MB at most."""
+"""The clients of a process beyond which others prefetch less, so that all of them buffer some 200 MB at most."""
 _NEAR = 5_000
-"""So many offsets at most are passed over; to make a client takes as long as to read some thousand more."""
+"""The most offsets that are passed over; to make a client takes as long as to read some thousand more."""
 _RECENT = 10.0
-"""Seconds for which a client serves that stands before the range: others would have fetched much for nobody."""
+"""Seconds for which a client before the range is reused: others would have fetched much in vain."""
 
 
 class OffsetRange(Protocol):
@@ -153,7 +153,7 @@ atexit.register(_OPEN.close)
 
 
 FIXED: dict[str, Any] = {"enable.auto.commit": False, "auto.offset.reset": "error", "enable.partition.eof": True}
-"""What a client must do, whatever its user says: offsets are kept elsewhere, and lost ones are an error."""
+"""What a client must do, whatever the user sets: offsets are kept elsewhere, and lost ones are an error."""
 
 DEFAULTS: dict[str, Any] = {
     "group.id": "dstream",  # A client needs one; it joins no group.
@@ -173,7 +173,7 @@ class ConsumerClient:
 
     Attributes:
         position: that offset.
-        kept_at: when it was kept for the next range, by a clock that goes on.
+        kept_at: when it was kept for the next range, by a monotonic clock.
     """
 
     def __init__(self, wanted: OffsetRange, *, is_one_of_many: bool = False) -> None:
@@ -210,7 +210,7 @@ class ConsumerClient:
                 yield found
 
     def _is_gone(self, topic: str) -> bool:
-        """Say whether there is no such topic, which a client that reads it does not report (confluent-kafka 2.16)."""
+        """Return whether the topic is missing, which a client that reads it does not report (confluent-kafka 2.16)."""
         from confluent_kafka import KafkaException
 
         try:
@@ -263,7 +263,7 @@ class ConsumerClient:
         return kind(wanted.settings.without_secrets(f"{wanted.label}: {place}: {reason}"))
 
     def close(self) -> None:
-        """Let go of the cluster."""
+        """Close the connection to the cluster."""
         self._consumer.close()
 
 
@@ -273,15 +273,16 @@ T = TypeVar("T")
 
 
 class KafkaRecord(NamedTuple, Generic[K, V]):
-    """A message of Kafka, and where it stands.
+    """A message of Kafka, with its topic, partition and offset.
 
     Attributes:
         topic: the name of its topic.
         partition: the number of its partition.
         offset: its place there; offsets grow, and some are left out.
-        timestamp: milliseconds since 1970, of its producer or of the broker, as the topic says; None if it has none.
+        timestamp: milliseconds since 1970, of its producer or of the broker, by the setting of the topic; None if it
+            has none.
         key: what was made of its key; None if it has none.
-        value: what was made of its value; None if it has none, which says that the key was removed.
+        value: what was made of its value; None if it has none, which means that the key was removed.
         headers: names and values, in order.
     """
 
@@ -433,4 +434,4 @@ _RECORD: Callable[[Iterable[Any]], KafkaRecord[Any, Any]] = partial(tuple.__new_
 
 def _time(stamp: tuple[int, int]) -> int | None:
     kind, time = stamp
-    return time if kind else None  # The kind 0 says that the message has none.
+    return time if kind else None  # The kind 0 means that the message has none.

@@ -1,7 +1,7 @@
 """Producers of Kafka: delivery of messages, and transactions of a job.
 
 A transaction has the messages of an epoch and its number, which is the offset that a consumer group has in partition 0
-of the topic. The group is named after the job and has no members. Kafka shows both or neither, so the number tells
+of the topic. The group is named after the job and has no members. Kafka shows both or neither, so the number shows
 whether the messages are there. One process at a time can commit: a later one fences off the others.
 """
 
@@ -87,7 +87,7 @@ class _Reports:
 
 
 class MessageProducer:
-    """Passes messages to a producer, and knows their delivery."""
+    """Passes messages to a producer, and counts their delivery."""
 
     def __init__(self, client: ProducerClient, settings: KafkaSettings, topic: str, label: str) -> None:
         self._client = client
@@ -133,7 +133,7 @@ class MessageProducer:
         """Wait until the cluster has them all; each is there, or has failed, after `message.timeout.ms`.
 
         Raises:
-            SinkError: the cluster has refused one of these, or the client does not say what became of it.
+            SinkError: the cluster has refused one of these, or the client does not report its delivery.
         """
         # In steps of a second, since a message that failed ends the wait for the others.
         while self._heard(self._producer.flush, 1):
@@ -172,7 +172,7 @@ class MessageProducer:
     def _fatal(self) -> KafkaError | None:
         """Return why a producer can do nothing more: it refuses every call for that; None if it can.
 
-        It throws away its messages a moment before it says so.
+        It drops its messages a moment before it reports that.
         """
         from confluent_kafka import KafkaException
 
@@ -258,7 +258,7 @@ _Seeing: TypeAlias = Literal["read_committed", "read_uncommitted"]
 """Whether to wait for transactions that have not ended, or to look past them."""
 
 PATIENCE = 30.0
-"""Seconds without an answer after which a cluster counts as gone."""
+"""Seconds without an answer after which a cluster counts as lost."""
 
 _PAUSE = 0.05
 _FORGETTING = 5.0
@@ -289,8 +289,8 @@ class Transactions:
     def epoch(self) -> int:
         """Return the number of the last epoch that is in the topic; 0 if there is none.
 
-        One that is about to come in, or that a process which has died has left open, is not there yet: nobody waits for
-        it here.
+        One that is about to be committed, or that a process which has died has left open, does not count: it is not
+            awaited.
 
         Raises:
             SinkError: the cluster does not answer.
@@ -319,7 +319,7 @@ class Transactions:
 
         Args:
             epoch: its number.
-            messages: gives them; it is called once nobody else can write.
+            messages: returns them; it is called once no other process can write.
 
         Raises:
             SinkTakenError: another process has taken over.
@@ -332,7 +332,7 @@ class Transactions:
             with self._lock:
                 # Fence others before the number is read, or it could grow between the look and the transaction.
                 client = self._begun()
-                # What others began has ended, but Kafka may not have come to the number yet.
+                # What others began has ended, but Kafka may not have stored the number yet.
                 if self._asked(lambda: self._looked_up("read_committed")) < epoch:
                     self._write(client, epoch, messages())
         except KafkaException as error:
@@ -390,11 +390,11 @@ class Transactions:
             client.delete_consumer_groups([self._group])[self._group].result(_FORGETTING)
 
     def _give_up(self) -> None:
-        """Leave nothing of a transaction that failed; the next one begins with clients that know no broker as lost."""
+        """Leave nothing of a transaction that failed; the next one begins with clients for which no broker is lost."""
         client, self._client = self._client, None
         self._looking = {}
         if client is not None:
-            with suppress(Exception):  # Another one has taken over, or the cluster is gone and gives up by itself.
+            with suppress(Exception):  # Another one has taken over, or the cluster is lost and gives up by itself.
                 client.producer.purge()
                 client.producer.abort_transaction(5)
             client.give_up()
@@ -410,7 +410,7 @@ def _in_time(ask: Callable[[], object]) -> None:
     The thread that waits is left behind then, with its producer, which a new one cuts off.
 
     Raises:
-        KafkaException: there was none in time, or it says no.
+        KafkaException: there was no answer in time, or it is a refusal.
     """
     from confluent_kafka import KafkaError, KafkaException
 
@@ -432,5 +432,5 @@ def _in_time(ask: Callable[[], object]) -> None:
 
 
 def _may_be_asked_again(error: KafkaError) -> bool:
-    """Say whether the same call may help, as while brokers agree on who coordinates a group."""
+    """Return whether the same call may help, as while brokers agree on who coordinates a group."""
     return error.retriable() or (may_pass(error) and not error.txn_requires_abort() and not error.fatal())

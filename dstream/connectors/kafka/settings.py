@@ -22,7 +22,7 @@ __all__ = ["ClusterClient", "KafkaSettings", "OpenClients", "checked_topic", "ka
 
 
 _PASSING = (
-    # Of the client: nobody answers, or not in time.
+    # Of the client: there is no answer, or not in time.
     *("_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_TRANSPORT", "_WAIT_COORD"),
     # A partition that was made this moment, or whose leader changes, is known to one broker before another.
     *("_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_OR_PART", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"),
@@ -30,22 +30,22 @@ _PASSING = (
     # Of brokers that start, stop, or are alone for a while.
     *("BROKER_NOT_AVAILABLE", "REPLICA_NOT_AVAILABLE", "NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND"),
     *("KAFKA_STORAGE_ERROR", "NETWORK_EXCEPTION", "REQUEST_TIMED_OUT"),
-    # A client that is asked for offsets knows no broker any more, and so no leader (librdkafka 2.16).
+    # A client that fetches offsets has no broker any more, and so no leader (librdkafka 2.16).
     "_NOENT",
     *("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "CONCURRENT_TRANSACTIONS"),
-    # The cluster has forgotten a producer, as one that was idle for a week: a new one can go on.
+    # The cluster has forgotten a producer, as one that was idle for a week: a new one can continue.
     *("INVALID_PRODUCER_ID_MAPPING", "INVALID_TXN_STATE", "UNKNOWN_PRODUCER_ID"),
 )
 
 
 def may_pass(error: KafkaError) -> bool:
-    """Say whether a failure is one of now. `retriable()` alone does not: only producers with transactions set it."""
+    """Return whether a failure is one of now. `retriable()` alone does not: only producers with transactions set it."""
     return error.retriable() or any(error.code() == getattr(error, name) for name in _PASSING)
 
 
 _SERVERS = "bootstrap.servers"
 _QUIET = {"log_level": 2}
-"""What a client finds wrong is raised here; its own lines on the error output would say it once more."""
+"""Errors of a client are raised here; its own lines on the error output would repeat them."""
 
 _PUBLIC = frozenset({_SERVERS, "client.id", "group.id", "security.protocol", "sasl.mechanism", "isolation.level"})
 """Settings whose values a message may show; all others could be secrets."""
@@ -81,7 +81,7 @@ class KafkaSettings:
         """Return a client's message, without the value of any setting that could be a secret."""
         for name, value in self.items:
             secret = _secret(value)
-            # A value of three characters or fewer may stand in any message, which would lose its words.
+            # A value of three characters or fewer may be in any message, which would lose its words.
             if name not in _PUBLIC and len(secret) > 3:
                 text = text.replace(secret, "***")
         return text
@@ -139,7 +139,7 @@ def _refuse_what_no_client_takes(settings: KafkaSettings, kind: str, defaults: M
     import confluent_kafka
 
     make: Callable[[Mapping[str, Any]], Any] = getattr(confluent_kafka, kind)
-    # Without the address of a cluster it has nobody to talk to.
+    # Without the address of a cluster it connects to none.
     tried = {name: value for name, value in settings.for_client(defaults, {}).items() if name != _SERVERS}
     try:
         make(tried)
@@ -170,7 +170,7 @@ class OpenClients(Generic[T]):
 
     def __init__(self) -> None:
         self._by_process: dict[int, dict[tuple[Any, ...], T]] = {}
-        # Each job asks in a thread of its own, and the entry of one may leave while that of another comes.
+        # Each job asks in a thread of its own, and the entry of one may be removed while that of another is added.
         self._lock = RenewedLock()
 
     def _here(self) -> dict[tuple[Any, ...], T]:
@@ -201,8 +201,8 @@ _MOST_OPEN = 8
 class ClusterClient:
     """A client of the library, and its reports beside its answers.
 
-    A call that fails says only that nobody answers: that a name does not resolve, or that a password is wrong, is
-    reported aside (confluent-kafka 2.16).
+    A call that fails reports only that there is no answer: that a name does not resolve, or that a password is wrong,
+    is reported aside (confluent-kafka 2.16).
 
     Attributes:
         client: the library's.

@@ -1,7 +1,8 @@
 """Sinks of Kafka: messages made of items, staged in the storage and published in one transaction, or sent at once.
 
-Whoever has the receipts can publish: they say which run staged, how many messages, and what of the list is theirs. The
-decision `docs/decisions/0042-write-to-kafka-from-staged-messages.md` says what is there if a process dies.
+Each process that has the receipts can publish: they contain the run that staged, the number of messages, and their part
+of the list. The decision `docs/decisions/0042-write-to-kafka-from-staged-messages.md` lists what remains if a process
+dies.
 """
 
 from __future__ import annotations
@@ -104,8 +105,8 @@ class KafkaJob:
 
     Attributes:
         context: has the storage, in which a list holds what is staged.
-        topic: where the messages go.
-        job: what the user calls the job, or a name that nobody else has.
+        topic: that of the messages.
+        job: the user's name of the job, or a unique one.
         is_named: others may commit it too.
         epoch: its number.
     """
@@ -170,7 +171,7 @@ class KafkaJob:
         found = self.context.existing("list", self.name)
         if found is None:
             return
-        with suppress(IllegalStateError):  # Somebody else has removed it.
+        with suppress(IllegalStateError):  # Another client has removed it.
             if self.is_named:
                 # Another run may have staged its messages in the list meanwhile.
                 found.store.edit(lambda view: Splice(0, view.size, []) if _is_of(view, run) else None)
@@ -335,7 +336,7 @@ class KafkaSink(Generic[T]):
         """Look for the topic.
 
         Raises:
-            SinkError: it is not there, or nobody answers.
+            SinkError: it does not exist, or there is no answer.
         """
         _refuse_what_is_not_there(self.label, self.settings, self.topic)
         return KafkaTarget(self, context)
@@ -362,7 +363,7 @@ def _refuse_what_is_not_there(label: str, settings: KafkaSettings, topic: str) -
 
 _PATIENCE = 30.0
 _SPREADING = 0.5
-"""Seconds until all brokers know a topic that was made."""
+"""Seconds until all brokers have a topic that was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,7 +395,7 @@ class PassingKafkaSink(ImmediateSink[T]):
         """Look for the topic; it is its own target.
 
         Raises:
-            SinkError: it is not there, or nobody answers.
+            SinkError: it does not exist, or there is no answer.
         """
         _refuse_what_is_not_there(self.label, self.writer.settings, self.writer.topic)
         return self

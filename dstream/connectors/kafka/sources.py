@@ -59,7 +59,8 @@ class TopicOffsets:
     def ids(self) -> dict[str, str]:
         """Return the cluster's identity of each topic: one that is made anew under its name has another id.
 
-        Topics are left out whose cluster does not say it: one before Kafka 2.8, and one that Kafka's client plays.
+        Topics are left out whose cluster does not have it: one before Kafka 2.8, and the mock cluster of Kafka's
+            client.
 
         Raises:
             SourceError: a topic is not there, or the cluster does not answer.
@@ -205,7 +206,7 @@ def _offset(place: TopicPartition, answer: Future[Any], least: int) -> int:
 
 
 _NONE = -1
-"""What stands for no message since a time."""
+"""The offset of no message since a time."""
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -224,7 +225,7 @@ def _specs() -> Any:
 
 _PAUSE = 0.1
 _SPREADING = 0.5
-"""Seconds until all brokers know a topic that was made."""
+"""Seconds until all brokers have a topic that was made."""
 
 
 def _asking(settings: KafkaSettings) -> ClusterClient:
@@ -304,7 +305,7 @@ class KafkaTopics(NamesOfStreams, Generic[T]):
     def reach(self, offsets: Mapping[str, Offset], most: int | None = None) -> Mapping[str, Offset]:
         """Return how far each partition can be read now, at most `most` offsets on.
 
-        A partition that came up is at 0, and can be read from the next call on.
+        A partition that was added is at 0, and can be read from the next call on.
         """
         there = {_name(place): place for place in self.cluster.places()}
         if gone := sorted(offsets.keys() - there.keys()):
@@ -334,7 +335,7 @@ class KafkaTopics(NamesOfStreams, Generic[T]):
     def split(self, partition: str, start: Offset, stop: Offset) -> KafkaRange[T]:
         """Return the items of a range, which another one will follow."""
         topic, _, number = partition.rpartition("-")
-        return self.range((topic, int(number)), start or 0, stop, is_followed=True)  # None is one that came up.
+        return self.range((topic, int(number)), start or 0, stop, is_followed=True)  # None is one that was added.
 
     def range(self, place: Place, start: int, stop: int, *, is_followed: bool) -> KafkaRange[T]:
         """Return the items of a partition from `start` up to `stop`."""

@@ -1,7 +1,7 @@
 """`Database`: an SQL database by its URL, and the check of values against its columns.
 
 A password, or a reference that each process looks up when it connects, is in the URL and nowhere else. What is shown,
-also of the errors of drivers, goes through `dstream.base.urls`.
+also of the errors of drivers, is passed through `dstream.base.urls`.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Database:
         try:
             yield connection
         finally:
-            # The server may be gone, which must hide no failure before.
+            # The server may be lost, which must hide no failure before.
             with _ignored():
                 connection.close()
 
@@ -108,8 +108,7 @@ class Database:
     def refusals(self, is_connecting: bool = False) -> Iterator[None]:
         """Turn refusals of the database or its driver into an error that names the call.
 
-        It says that the database is unavailable if to try again may help. No function of the user's belongs into the
-        block.
+        Its type is that of an unavailable database if a retry may help. The block must not call a user's function.
         """
         from sqlalchemy.exc import SQLAlchemyError
 
@@ -140,11 +139,11 @@ _UNAVAILABLE: dict[type[SourceError] | type[SinkError], type[SourceError] | type
 
 
 def _may_pass(error: Any, is_connecting: bool) -> bool:
-    """Say whether a failure is one of now: a connection was cut, or none can be made, or two writers met."""
+    """Return whether a failure is one of now: a connection was cut, or none can be made, or two writers met."""
     from sqlalchemy.exc import OperationalError
 
     state = getattr(getattr(error, "orig", None), "sqlstate", None) or ""
-    is_refused = is_connecting and isinstance(error, OperationalError)  # Drivers do not say why.
+    is_refused = is_connecting and isinstance(error, OperationalError)  # Drivers do not report why.
     return getattr(error, "connection_invalidated", False) or is_refused or state.startswith(_PASSING)
 
 
@@ -190,7 +189,8 @@ def database_of(url: Any, maker: str, failure: type[SourceError] | type[SinkErro
         parsed = sa.make_url(url)
         dialect = parsed.get_dialect()
     except (ArgumentError, NoSuchModuleError, ValueError):
-        # What they say may hold the URL, so it is not chained. Without a scheme nobody can tell where a password is.
+        # Their messages may contain the URL, so they are not chained. Without a scheme it is unknown where a password
+        # is.
         given = repr(shown_url(url)) if "://" in url else "a text without '://'"
         raise ValueError(
             f"url must be one of a database, such as sqlite:///file.db or postgresql+psycopg://host/name, not {given}"
@@ -220,7 +220,7 @@ class StagedColumn:
     Attributes:
         type: that of SQLAlchemy.
         is_key: it is a part of the primary key, all of which is written.
-        keeps_floats: the database keeps numbers with a point as floats, whatever the type says, and NaN as NULL.
+        keeps_floats: the database keeps numbers with a point as floats, whatever the type is, and NaN as NULL.
         has_texts_of_moments: datetimes and times are texts there, as in SQLite.
         is_json: it has values of JSON.
     """
@@ -246,7 +246,7 @@ def row_of(item: Any, columns: tuple[StagedColumn, ...], call: str, is_exact: bo
 
     Args:
         item: a mapping, dataclass, named tuple, tuple or list.
-        columns: where its values go.
+        columns: those of its values.
         call: the reducer as the user wrote it.
         is_exact: it has no other fields than these.
 
@@ -311,7 +311,7 @@ def python_scalar(value: Any) -> Any:
 
 def is_numpy_scalar(value: Any) -> bool:
     """Return whether a value is a scalar of NumPy."""
-    numpy: Any = sys.modules.get("numpy")  # Whoever has a value of it has imported it.
+    numpy: Any = sys.modules.get("numpy")  # A process that has a value of it has imported it.
     return numpy is not None and isinstance(value, numpy.generic)
 
 
@@ -391,7 +391,7 @@ def _check(column: StagedColumn, value: Any) -> None:
 
 
 def _changed(column: StagedColumn, value: Any) -> str | None:
-    """Return the type of a column of numbers, and the value, if another one would come back."""
+    """Return the type of a column of numbers, and the value, if another one would be read back."""
     expected = python_type(column.type)
     if expected not in (float, decimal.Decimal):
         return None
@@ -417,7 +417,7 @@ def _is_float(value: Any) -> bool:
 def _misfit(kind: Any, value: Any, keeps_zones: bool = False) -> str | None:
     """Return the values of a type, and the value, if that is another one."""
     if (expected := python_type(kind)) is None:
-        return None  # The database knows.
+        return None  # The database decides.
     if expected is list:
         return _misfit_within(kind, value)
     if expected in (datetime.datetime, datetime.time):
@@ -433,7 +433,7 @@ def _misfit(kind: Any, value: Any, keeps_zones: bool = False) -> str | None:
 def _misfit_within(array: Any, value: Any) -> str | None:
     """Look at the values of an array, which may hold arrays."""
     if not isinstance(value, list | tuple):
-        return None  # The database knows.
+        return None  # The database decides.
     inner = ((array if isinstance(each, list | tuple) else array.item_type, each) for each in value if each is not None)
     return next(filter(None, itertools.starmap(_misfit, inner)), None)
 

@@ -1,7 +1,7 @@
 """Records of rows of a database: named tuples, or a class of the user; and values that Python cannot hold.
 
 A driver fails at a value such as a date of the year 10000 and does not read past it, nor does it name the row. Where
-bad rows are handled, each such value becomes a `LostValue` in its row, which says what it is in the database.
+bad rows are handled, each such value becomes a `LostValue` in its row, with its form in the database.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["LostValue", "Maker", "Rows", "keep_lost", "lost_in", "refuse_months"
 
 
 Maker = Callable[[Sequence[Any], int], list[Any]]
-"""Makes items of some rows, behind so many others."""
+"""Makes items of rows, behind a number of others."""
 
 
 def rows_of(kind: Any) -> Rows:
@@ -51,7 +51,7 @@ def rows_of(kind: Any) -> Rows:
     if kind is None:
         return Rows(None)
     record = form_of(kind, SQL)
-    if not isinstance(record, RecordDecoder):  # pydantic knows what drivers make.
+    if not isinstance(record, RecordDecoder):  # pydantic accepts what drivers make.
         return Rows(RowOfModel(record.kind, json_fields(record.kind)))
     fields = [(name, fitting, _native(form), is_required) for name, fitting, form, is_required in record.fields]
     return Rows(RecordDecoder(record.kind, record.expected, fields))
@@ -117,7 +117,7 @@ class Rows:
         """Return a function that makes items of rows with these columns.
 
         Raises:
-            SourceError: a name stands there twice, or means two fields of a named tuple; a field has no column.
+            SourceError: a name is repeated, or means two fields of a named tuple; a field has no column.
         """
         if twice := repeated(names):
             raise _ambiguous(call, f"the query gives {twice} more than once")
@@ -149,7 +149,7 @@ def _field_names(names: tuple[str, ...], call: str) -> tuple[str, ...]:
     """Return the names of the fields of a named tuple with these columns, as code reads them, or else by their places.
 
     Raises:
-        SourceError: what somebody writes for one column would be another one.
+        SourceError: the name of one column would be read as another one.
     """
     # Python reads identifiers in this normal form.
     read = [unicodedata.normalize("NFKC", name) for name in names]
@@ -172,7 +172,8 @@ def _is_field(name: str) -> bool:
 @functools.lru_cache(maxsize=256)
 def _row_kind(names: tuple[str, ...]) -> Any:
     """Return the class of rows with these columns. It is found again by its names in every process."""
-    kind: Any = collections.namedtuple("Row", names, rename=True)  # type: ignore[misc]  # The names come from a query.
+    # The names are those of a query.
+    kind: Any = collections.namedtuple("Row", names, rename=True)  # type: ignore[misc]
     return type("Row", (kind,), {"__slots__": (), "__reduce__": lambda row: (_row, (names, *row))})
 
 

@@ -83,7 +83,7 @@ class SqlJob:
                 self._forget(connection)
 
     def _register(self, connection: sa.Connection) -> None:
-        """Let the job have a row, which whoever commits locks."""
+        """Insert a row for the job, which each commit locks."""
         from sqlalchemy.exc import IntegrityError
 
         row = {"target": str(self.writer.table), "job": self.name, "epoch": 0}
@@ -176,7 +176,7 @@ def _moving(dialect: str, target: sa.Table, rows: sa.Table, columns: Sequence[St
         last = sa.select(sa.func.max(rows.c[PLACE])).group_by(*[rows.c[key] for key in keys])
         selected = selected.where(rows.c[PLACE].in_(last))
     else:
-        selected = selected.where(sa.true())  # SQLite needs a WHERE to tell ON CONFLICT from the ON of a join.
+        selected = selected.where(sa.true())  # SQLite needs a WHERE to distinguish ON CONFLICT from the ON of a join.
     inserting = _upserting(dialect)(target).from_select(names, selected)
     others = [name for name in names if name not in keys]
     if on_conflict == "ignore" or not others:

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 PartitionOn: TypeAlias = tuple[str, Any, Any, int]
 ROWS = 2_000
-"""So many rows are fetched at a time."""
+"""The number of rows that are fetched at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class SqlRows(NamesOfStreams):
         return self.ranges is None
 
     def count_splits(self, parallelism: int) -> int:
-        """Say how many queries there will be."""
+        """Return the number of queries."""
         return 1 if self.ranges is None else len(self.ranges.borders) + 1
 
     def splits(self, parallelism: int) -> list[SqlSplit]:
@@ -99,7 +99,7 @@ class SqlSplit:
     """The split that one query reads.
 
     Attributes:
-        divided_by: the column of `partition_on`, which the rows must have: SQLite takes a name that it does not know
+        divided_by: the column of `partition_on`, which the rows must have: SQLite takes an unknown name
             for a text, with which all rows would be in one part.
     """
 
@@ -114,7 +114,7 @@ class SqlSplit:
         return itertools.chain.from_iterable(self.read_blocks())
 
     def read_blocks(self) -> Iterator[list[Any]]:
-        """Ask, and give the rows in lists, as they come over the network."""
+        """Run the query, and yield the rows in lists, as they arrive from the network."""
         database = self.database
         with database.connected() as connection, closing(self._result(connection, ROWS)) as result:
             columns = tuple(result.keys())
@@ -136,7 +136,7 @@ class SqlSplit:
                 lost.clear()
 
     def _fetched(self, result: sa.CursorResult[Any]) -> Iterator[tuple[int, Sequence[Any]]]:
-        """Give the rows as they come, behind the number of those before them."""
+        """Yield the rows as they arrive, behind the number of those before them."""
         before = 0
         while True:
             try:
@@ -211,7 +211,7 @@ class SqlSplit:
     def _unread(self, before: int, error: Exception) -> SourceError | None:
         """Return the error of a row with a value that Python does not have; None if the failure is another one.
 
-        Drivers do not say which row it is (psycopg 3.3, sqlite3), so they are asked again, for one row at a time.
+        Drivers do not report which row it is (psycopg 3.3, sqlite3), so the rows are fetched again, one at a time.
         """
         from sqlalchemy.exc import DataError, DBAPIError
 
@@ -229,7 +229,7 @@ class SqlSplit:
 
 
 _NO_TEXT = "Could not decode to UTF-8"
-"""How sqlite3 says that a text is none."""
+"""The message of sqlite3 about a string that cannot be decoded."""
 
 
 SqlStart: TypeAlias = 'Literal["oldest", "current"] | datetime.datetime'

@@ -1,7 +1,7 @@
 """Tables of `to_sql`: target, epochs, staging tables that tasks fill, and conflicts of keys.
 
 A table for each attempt of a task is called `dstream_`, the second in which its run began, the run, and the attempt. So
-whoever commits finds it by its receipt, and whoever comes a week later knows that nobody will.
+the commit finds it by its receipt, and a later run removes it after a week, when no commit will need it.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def opened_table(
             raise SinkError(
                 f"{database.call}: the column {untyped!r} has no type that is known here: columns=... names the others"
             )
-        with suppress(DBAPIError):  # Another process makes it at the same time; else the next line tells.
+        with suppress(DBAPIError):  # Another process makes it at the same time; else the next line raises.
             epochs_table(table).create(connection, checkfirst=True)
             connection.commit()
         # After an error PostgreSQL refuses all else in a transaction.
@@ -114,7 +114,7 @@ def opened_table(
 
 
 def _is_made_there(column: Any) -> bool:
-    """Say whether the database itself gives a column its values, and takes none."""
+    """Return whether the database itself gives a column its values, and takes none."""
     return "computed" in column or bool(column.get("identity", {}).get("always"))
 
 
@@ -194,7 +194,7 @@ def conflict(
         connection: the transaction in which they were refused.
         error: that of SQLAlchemy.
         rows: the staged ones.
-        target: where they should go.
+        target: the table that they are for.
         columns: those that are written.
     """
     original = getattr(error, "orig", None)
@@ -212,7 +212,7 @@ def conflict(
 
 
 def _repeated(connection: sa.Connection, rows: sa.Table, target: sa.Table, keys: Sequence[str]) -> str:
-    """Say which key is there already, or comes twice."""
+    """Return the message about a key that exists already, or is repeated."""
     import sqlalchemy as sa
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -277,7 +277,7 @@ class SqlWriter:
     def _insert(
         self, connection: sa.Connection, staged: sa.Table, batch: list[Any], rows: list[dict[str, Any]]
     ) -> None:
-        """Insert rows; if the database refuses them, say which item it was."""
+        """Insert rows; if the database refuses them, name the item in the error."""
         from sqlalchemy.exc import SQLAlchemyError
 
         refused = (SQLAlchemyError, TypeError, ValueError, ArithmeticError)
@@ -289,7 +289,7 @@ class SqlWriter:
             if getattr(error, "connection_invalidated", False):
                 with self.database.refusals():
                     raise
-            # Each row is tried alone and taken back, since a driver does not say which one of a batch was refused.
+            # Each row is tried alone and taken back, since a driver does not report which one of a batch was refused.
             for item, row in zip(batch, rows, strict=True):
                 connection.rollback()
                 try:
