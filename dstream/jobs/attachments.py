@@ -203,7 +203,7 @@ def _placed_files(folder: Path, files: Mapping[str, str]) -> dict[str, str]:
 def _place_modules(folder: Path, modules: Iterable[str]) -> None:
     for each in modules:
         if each.endswith(_ARCHIVES):
-            # Inside of the folder of the job, so that it goes with that if the program ends meanwhile.
+            # Inside of the folder of the job, so that it is removed with that if the program ends meanwhile.
             with zipfile.ZipFile(each) as archive, tempfile.TemporaryDirectory(dir=folder) as unpacked:
                 archive.extractall(unpacked)
                 for inside in Path(unpacked).iterdir():
@@ -244,7 +244,7 @@ def _modules_in(folder: Path) -> list[Path]:
 
 
 def _digest(place: Path) -> str:
-    """Return a digest that tells modules of different contents apart."""
+    """Return a digest that differs for modules of different contents."""
     digest = hashlib.sha256()
     for file in _contents(place):
         inside = str(file.relative_to(place)) if place.is_dir() else ""

@@ -25,9 +25,9 @@ _OF_UNBOUNDED = (
     *("max_items", "suspend_on_failure", "force", "shards", "clock", "keep", "files_at", "start_at"),
     *("initial_snapshot", "max_watermark_retain", "small_epochs"),
 )
-"""What says nothing to a bounded job."""
+"""Settings without a meaning for a bounded job."""
 _OF_ONE_JOB = ("name", "initial_snapshot", "start_at", "force", "clock")
-"""What cannot be said of all jobs."""
+"""Settings of one job, which cannot be set for all jobs."""
 _DAY = 24 * 60 * 60.0
 
 
@@ -36,7 +36,7 @@ class JobConfig:
     """Configuration of a job. `connect(job=)`, the file of settings and defaults fill the fields that are left out.
 
     Attributes:
-        name: that of the job. One job of a name runs at a time, and one that lost its driver goes on when it is
+        name: that of the job. One job of a name runs at a time, and one that lost its driver resumes when it is
             submitted again.
         guarantee: what happens to the output when something dies: `"none"`, `"at-least-once"` or `"exactly-once"`.
             A bounded job gives the strongest in any case.
@@ -47,37 +47,37 @@ class JobConfig:
             the first pause), which then doubles. True: 3 times, with pauses of 1, 2 and 4 seconds; False: never. An
             exception of a function of yours fails the job at once. Unset, it is True.
         metrics: whether items are counted, stage by stage; unset, they are.
-        max_items: of an unbounded job: at most so many items of each partition of a source in an epoch. Unset, epochs
+        max_items: of an unbounded job: the most items of each partition of a source in an epoch. Unset, epochs
             take as many as fit into `epoch_length`.
-        suspend_on_failure: an unbounded job that fails waits, and goes on behind its last epoch when it is resumed.
-        force: an unbounded job goes on although its pipeline has other stages than before, and forgets what it knows of
-            those that are gone, keep a state of another kind, or read another journal or SQL table than before, or a
+        suspend_on_failure: an unbounded job that fails waits, and continues behind its last epoch when it is resumed.
+        force: an unbounded job resumes although its pipeline has other stages than before, and drops its state of those
+            that were removed, keep a state of another kind, or read another journal or SQL table than before, or a
             topic of Kafka that was made anew.
-        shards: into how many parts an unbounded job divides the state of its steps; 64 unless told otherwise. It is
+        shards: into how many parts an unbounded job divides the state of its steps; 64 by default. It is
             fixed when the job is made.
         small_epochs: `"here"`: the epochs of an unbounded job run in the driver's process as long as that keeps up,
             also where Spark is a cluster. Unset, they do so where Spark is on the driver's machine.
             `connect(engine="auto")` has both engines.
-        clock: says what time it is, in seconds since 1970; for tests of unbounded jobs.
-        keep: seconds, or a timedelta, for which the records of epochs are kept; a day unless told otherwise.
+        clock: returns the time, in seconds since 1970; for tests of unbounded jobs.
+        keep: seconds, or a timedelta, for which the records of epochs are kept; a day by default.
         files_at: the folder or URL of a storage that keeps the state of steps, where that of the job cannot. A job that
-            goes on needs the same again.
-        start_at: an unbounded job goes on behind this epoch, an int as `job.epoch` counts them, or behind the last one
-            that is not later than this datetime with a time zone, of those that are kept. What came after it is
-            published again, so it needs `force=True`. It holds for one start: a script that is run again and says it
-            starts there again.
-        initial_snapshot: a new unbounded job begins with what stands under this name in `ctx.snapshots()`: how far
-            sources were read, and the state of steps. One that goes on under its name leaves it out of account.
+            resumes needs the same again.
+        start_at: an unbounded job resumes behind this epoch, an int as `job.epoch` counts them, or behind the last one
+            that is not later than this datetime with a time zone, of those that are kept. Later items are published
+            again, so it needs `force=True`. It applies to one start: a script that sets it and is run again starts at
+            that epoch again.
+        initial_snapshot: a new unbounded job begins with the snapshot of this name in `ctx.snapshots()`: how far
+            sources were read, and the state of steps. One that resumes under its name ignores it.
         max_watermark_retain: seconds, or a timedelta, for which a step of several inputs waits for those that are
-            behind: then its watermark is where the one that was furthest ahead stood so long ago, and what comes behind
-            it is late. A driver that goes on with the job begins to wait anew. Unset, the slowest holds all back.
+            behind: then its watermark is that of the input furthest ahead, as it was this time ago, and items behind it
+                are late. A driver that resumes the job begins to wait anew. Unset, the slowest holds all back.
         files: paths of files and folders that functions read with `dstream.attached(name)`, on whatever machine they
             run: a dictionary of paths by their names, or a list of paths, whose last parts are the names. They are
-            copied when the job is submitted. A driver that goes on with a job takes those that it names itself.
+            copied when the job is submitted. A driver that resumes a job takes those that it names itself.
         modules: what functions import beside the modules that this process has loaded, which travel unasked: names such
             as `"rules"`, of which the whole package travels; or paths, with a separator or an ending, of `.py` files,
-            folders of packages, and `.zip` or `.whl` files. Those given by a path go before others of their names while
-            the job runs.
+            folders of packages, and `.zip` or `.whl` files. Those given by a path take precedence over others of their
+            names while the job runs.
 
     Raises:
         TypeError: a value is of another type, or its name is none of these.
@@ -134,7 +134,7 @@ class JobConfig:
             raise TypeError(f"JobConfig: files_at must be a folder or a URL, not {shown(self.files_at)}")
         _check_start(self.start_at, self.force)
         if self.files is not None:
-            # With absolute paths, since a driver that goes on with the job may run in another folder.
+            # With absolute paths, since a driver that resumes the job may run in another folder.
             object.__setattr__(self, "files", named_files(self.files))
         if self.modules is not None:
             object.__setattr__(self, "modules", checked_modules(self.modules))
@@ -143,7 +143,7 @@ class JobConfig:
         """Refuse settings that mean nothing to a bounded job.
 
         Raises:
-            UnsupportedError: something was said that is for unbounded jobs.
+            UnsupportedError: a setting of unbounded jobs was set.
         """
         for name in _OF_UNBOUNDED:
             if getattr(self, name) is not None:
@@ -153,7 +153,7 @@ class JobConfig:
         """Refuse settings that belong to one job.
 
         Raises:
-            ValueError: something was said that cannot be said of all jobs.
+            ValueError: a setting of one job was set.
         """
         for name in _OF_ONE_JOB:
             if getattr(self, name) is not None:
@@ -165,8 +165,8 @@ class JobConfig:
         """Return the same with the values of others where this one has none.
 
         Args:
-            others: what is said of all jobs.
-            is_unbounded: the job has no end; one that has leaves out what says nothing to it.
+            others: the settings of all jobs.
+            is_unbounded: the job has no end; one that has ignores settings of unbounded jobs.
         """
         said = {each.name: getattr(others, each.name) for each in fields(self) if getattr(self, each.name) is None}
         return replace(self, **{name: said[name] for name in said if is_unbounded or name not in _OF_UNBOUNDED})

@@ -51,9 +51,9 @@ class Execution:
     """A job that runs here.
 
     Attributes:
-        lease: says how the job is.
+        lease: has the state of the job.
         future: its end.
-        has_ended: whether the job is over; the future says so a moment later.
+        has_ended: whether the job is over; the future is done a moment later.
         error: what it ended with, before anybody sees the end.
 
     Args:
@@ -64,7 +64,7 @@ class Execution:
         plan: its pipeline.
         place: where it was submitted.
         load: loads a pickle, if the storage lets it.
-        clock: says what time it is.
+        clock: returns the time.
     """
 
     def __init__(
@@ -141,8 +141,8 @@ class Execution:
             keep_plan(self.plan, self.lease.state.id, self._records)
             self._start_thread()
             look_after(self)
-        except BaseException as error:  # Ctrl-C, or no thread to be had: nobody would ever end the job.
-            self.future.was_asked = True  # Whoever submitted it sees the error.
+        except BaseException as error:  # Ctrl-C, or no thread can be started: the job would never end.
+            self.future.was_asked = True  # The caller that submitted it gets the error.
             with self._lock:
                 if self._run.give_up():
                     self._end_of_driver(error)
@@ -151,7 +151,7 @@ class Execution:
             raise
 
     def _start_thread(self) -> None:
-        self._left = threading.Event()  # Each thread has its own: one that was left behind may come back late.
+        self._left = threading.Event()  # Each thread has its own: one that was left behind may return late.
         name = f"dstream-job-{self.lease.state.id}"
         in_a_thread(partial(self._drive, self._run, self._left), name)
 
@@ -191,10 +191,10 @@ class Execution:
         return Goal.SUSPEND if self.lease.state.status is JobStatus.SUSPENDED else Goal.RUN
 
     def update(self, plan: PipelinePlan) -> bool:
-        """Let the job go on with another pipeline when its epoch has ended; False if the job ends instead.
+        """Continue the job with another pipeline when its epoch has ended; False if the job ends instead.
 
         Raises:
-            Exception: a source or a service of the pipeline cannot be opened; the job goes on as it was.
+            Exception: a source or a service of the pipeline cannot be opened; the job continues as it was.
         """
         self._check_opens(plan)
         return self.ask("update", plan)
@@ -234,7 +234,7 @@ class Execution:
         return None
 
     def abandon_run(self, after: float) -> None:
-        """Go on without a run that was asked to stop some seconds ago and cannot: its function does not return."""
+        """Abandon a run that was asked to stop some seconds ago and cannot: its function does not return."""
         with self._lock:
             run = self._run
             if self.has_ended or run.stop is None or monotonic() - run.stop.at < after or not run.give_up():
@@ -262,7 +262,7 @@ class Execution:
         try:
             while not self._run_once(run):
                 with self._lock:
-                    # While this one renewed the engine, the job may have gone on in another thread, with other runs.
+                    # While this one renewed the engine, the job may have continued in another thread, with other runs.
                     if left is not self._left:
                         return
                     run = self._run
@@ -280,7 +280,7 @@ class Execution:
             self._finish(problem)
 
     def _run_once(self, run: JobRun) -> bool:
-        """Run once; say whether that was the end, for this thread at least."""
+        """Run once; return whether that was the end, for this thread at least."""
         try:
             self._begin(run)
             with using_files(self._files):
@@ -304,7 +304,7 @@ class Execution:
                 raise CancelledError("this run was asked to stop before it began")
             if self.lease.state.status is not JobStatus.STARTING:  # as it is registered, taken over, and resumed
                 self._move(JobStatus.STARTING)
-        # Not under the lock: this asks the storage, and requests come in meanwhile.
+        # Not under the lock: this reads the storage, and requests arrive meanwhile.
         self._epoch.refresh()
 
     def _is_waiting(self, run: JobRun) -> bool:
@@ -317,8 +317,8 @@ class Execution:
     def _handle_failure(self, run: JobRun, error: BaseException) -> bool:
         """Handle a run that did not complete; return whether the job is over for this thread.
 
-        What was asked for comes before what the run failed with. It is looked at and done under the lock, so that no
-        request comes in between.
+        A request takes precedence over the failure of the run. It is read and done under the lock, so that no request
+        arrives in between.
         """
         with self._lock:
             if run.is_void:
@@ -368,12 +368,12 @@ class Execution:
         return pause
 
     def _pause_before_restart(self, run: JobRun, pause: float) -> bool:
-        """Wait, and let go of an engine that is lost; say whether the job is over, since it was asked to end."""
+        """Wait, and release an engine that is lost; return whether the job is over, since it was asked to end."""
         self._asked.wait(pause)
         with self._lock:
             if run.is_void or self._end_or_restart():
                 return True
-        self._context.renew_engine()  # Not under the lock: this may take seconds, and requests come in meanwhile.
+        self._context.renew_engine()  # Not under the lock: this may take seconds, and requests arrive meanwhile.
         return False
 
     def _end_or_restart(self) -> bool:
@@ -427,8 +427,8 @@ class Execution:
         keep_plan(plan, state.id, self._records)
 
     def _leave(self) -> None:
-        """End the driver of a job that goes on when its pipeline is submitted again under its name."""
-        self.future.was_asked = True  # Whoever closes a context knows.
+        """End the driver of a job that resumes when its pipeline is submitted again under its name."""
+        self.future.was_asked = True  # The caller that closes a context is aware of it.
         self._end(
             JobStatus.NOT_RUNNING,
             IllegalStateError("this context is closed; submit the pipeline under its name again, and the job goes on"),
@@ -440,7 +440,7 @@ class Execution:
         changes: dict[str, Any] = {"runs": self.lease.state.runs + 1} if status is JobStatus.STARTING else {}
         if status is JobStatus.RUNNING:  # From here on the records are those of this pipeline.
             changes["shape"] = shape_of(self.plan)
-            changes["config"] = self.lease.state.config.without_start()  # A run after this one goes on behind it.
+            changes["config"] = self.lease.state.config.without_start()  # A run after this one continues behind it.
         # One that is unbounded has published what the driver before had left.
         if status is JobStatus.COMPLETING or (status is JobStatus.RUNNING and self.lease.state.is_unbounded):
             changes |= self._run.progress()
@@ -455,7 +455,7 @@ class Execution:
             with suppress(BaseException):  # A class of the user's may raise anything there.
                 shorten(error)
         self.lease.change(failure=failure_text(error))
-        keep_failure(error, self.lease.state.id, self._records)  # Before the status: whoever sees FAILED reads it.
+        keep_failure(error, self.lease.state.id, self._records)  # Before the status: a reader of FAILED reads it.
         self._end(JobStatus.FAILED, error)
 
     def _end(self, status: JobStatus, error: BaseException | None = None) -> None:
@@ -468,7 +468,7 @@ class Execution:
                 self.lease.end(status)
                 log_end(self.lease.state, self._reason)
             except Exception as problem:
-                # A driver that was cut off has no say; without the storage nobody sees how the job ended.
+                # A driver that was cut off decides nothing; without the storage no process sees how the job ended.
                 error = error or problem
             self._finish(error)
 
@@ -495,5 +495,5 @@ class Execution:
         if self.has_ended:
             try:
                 in_a_thread(self._tell, f"dstream-end-{self.lease.state.id}")
-            except RuntimeError:  # No thread is to be had, and somebody may wait for the end.
+            except RuntimeError:  # No thread can be started, and a caller may wait for the end.
                 self._tell()

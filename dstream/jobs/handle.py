@@ -74,16 +74,16 @@ class Job:
 
     @property
     def status(self) -> JobStatus:
-        """How far it is; `NOT_RUNNING` if its driver is gone."""
+        """How far it is; `NOT_RUNNING` if its driver is lost."""
         state, is_lost = self._looked_at()
         return JobStatus.NOT_RUNNING if is_lost else state.status
 
     @property
     def is_lost(self) -> bool:
-        """Whether it has not ended, and the process that drove it is gone.
+        """Whether it has not ended, and the process of its driver has ended.
 
         At once when the process has ended on this host; on another one, ten seconds after its last sign of life.
-        Submit its pipeline under its name again, and the job goes on.
+        Submit its pipeline under its name again, and the job resumes.
         """
         return self._looked_at()[1]
 
@@ -114,7 +114,7 @@ class Job:
         """The time up to which a job without an end has seen everything; None if no timestamp is known yet.
 
         It is the greatest timestamp, in milliseconds since 1970, before which all events are in committed epochs. It
-        never goes back, unless `start_at` lets the job go on behind an earlier epoch. While another driver begins, it
+        never decreases, unless `start_at` resumes the job behind an earlier epoch. While another driver begins, it
         is None.
         """
         return (self._state().metrics or {}).get("clock")
@@ -158,21 +158,21 @@ class Job:
 
         Raises:
             CancelledError: it was cancelled (that of `concurrent.futures`).
-            TimeoutError: it has not ended yet; it goes on.
+            TimeoutError: it has not ended yet; it continues.
             TypeError: the time-out is no number.
             JobTakenOverError: this process was cut off from it, and another one drives it now.
-            IllegalStateError: its driver is gone, and nobody has submitted it again.
+            IllegalStateError: its driver is lost, and it was not submitted again.
             RemoteError: it failed in another process, with an exception that cannot be made again here.
             Exception: what it failed with, the user's own exception as for streams.
         """
         patience = _patience(timeout)
         future = self._ending()
-        # Not `future.result(timeout)`: its TimeoutError could not be told from one that the job failed with.
+        # Not `future.result(timeout)`: its TimeoutError could not be distinguished from one that the job failed with.
         if not wait([future], patience).done:
             raise TimeoutError(f"{self._state().title} has not ended within {timeout} seconds; it goes on")
         future.was_asked = True
         if future.error is not None:
-            # Whoever raises an exception again adds to its traceback.
+            # Each `raise` of an exception adds to its traceback.
             BaseException.with_traceback(future.error, future.where)
             raise future.error
 
@@ -186,9 +186,9 @@ class Job:
             timeout: seconds; None waits for ever.
 
         Raises:
-            IllegalStateError: the job has ended with another status, or its driver is gone. What it failed with is the
+            IllegalStateError: the job has ended with another status, or its driver is lost. What it failed with is the
                 cause.
-            TimeoutError: it has none of them yet; it goes on.
+            TimeoutError: it has none of them yet; it continues.
             TypeError: there is no status, or something else; or the time-out is no number.
 
         Example:
@@ -224,7 +224,7 @@ class Job:
     def cancel(self) -> bool:
         """End the job, which leaves its sinks as they were.
 
-        A job without an end leaves them as its last epoch did. When this returns, the request is taken: it comes before
+        A job without an end leaves them as its last epoch did. When this returns, the request is taken: it precedes
         each one that was taken earlier, such as `suspend()` or `update()`, and nothing that is asked later takes it
         back. The job ends within seconds, also if a function of the user's does not return: on the local engine its
         thread is left behind then, and what it makes is thrown away. `join()` waits for the end, after which the name
@@ -232,18 +232,18 @@ class Job:
 
         Returns:
             True for the one call that cancels the job. False: it ends without this call. Either it has ended, or
-            another call has cancelled it, or it is decided, so that it publishes to its end; `status` and `join()`
-            tell which.
+            another call has cancelled it, or it is decided, so that it publishes to its end; `status` and `join()` show
+            which.
         """
-        # Before the request: a `with` block that ends meanwhile knows who has cancelled the job.
+        # Before the request: a `with` block that ends meanwhile needs to know that this call has cancelled the job.
         self._was_cancelled = True
         return self._ask("cancel")
 
     def restart(self) -> bool:
         """Stop the run of the job, and run it again from its sources.
 
-        A job without an end reads its plan again, and goes on behind its last epoch; one that is suspended, or is about
-        to be, goes on, too. When this returns, the request is taken; the run stops within seconds. In the pause before
+        A job without an end reads its plan again, and continues behind its last epoch; one that is suspended, or is
+        about to be, resumes. When this returns, the request is taken; the run stops within seconds. In the pause before
         an automatic restart it ends the pause.
 
         Returns:
@@ -251,7 +251,7 @@ class Job:
             cancelled, or publishes its end.
 
         Raises:
-            IllegalStateError: it has ended, or its driver is gone.
+            IllegalStateError: it has ended, or its driver is lost.
         """
         return self._request("restart")
 
@@ -282,8 +282,8 @@ class Job:
     def state(self, stage: str) -> Stream[Entry[Any, Any]]:
         """Return the state that a stage of a job without an end keeps: its keys with their states, in no order.
 
-        It is that of the last epoch that was committed; what is done to it does not come back to the job. The stream
-        reads files that the job removes a day later, unless `JobConfig(keep=)` says otherwise.
+        It is that of the last epoch that was committed; changes to it do not affect the job. The stream
+        reads files that the job removes a day later, unless `JobConfig(keep=)` is set.
 
         Args:
             stage: its name.
@@ -312,7 +312,7 @@ class Job:
         """Let a job without an end wait after its epoch.
 
         When this returns, the request is taken; the job is `SUSPENDED` when its epoch has ended, or at once in the
-        pause before an automatic restart. Its driver stays, and the job goes on with `resume()`, from any process,
+        pause before an automatic restart. Its driver stays, and the job continues with `resume()`, from any process,
         whether it is suspended by then or still about to be.
 
         Returns:
@@ -320,29 +320,29 @@ class Job:
             already, is being cancelled, or publishes its end.
 
         Raises:
-            IllegalStateError: it has ended, or its driver is gone.
+            IllegalStateError: it has ended, or its driver is lost.
             UnsupportedError: it is a bounded job.
         """
         return self._request("suspend")
 
     def resume(self) -> bool:
-        """Let a job go on that is suspended, or is about to be.
+        """Resume a job that is suspended, or is about to be.
 
-        When this returns, the request is taken, and the job starts within seconds; an `update()` that came meanwhile
-        holds.
+        When this returns, the request is taken, and the job starts within seconds; an `update()` that was called
+        meanwhile holds.
 
         Returns:
-            True for the call that did it. False: nothing was changed, since the job is not suspended and nobody has
+            True for the call that did it. False: nothing was changed, since the job is not suspended and no call has
             asked for that, is being cancelled, or publishes its end.
 
         Raises:
-            IllegalStateError: it has ended, or its driver is gone.
+            IllegalStateError: it has ended, or its driver is lost.
             UnsupportedError: it is a bounded job.
         """
         return self._request("resume")
 
     def export_snapshot(self, name: str) -> Snapshot:
-        """Copy the state of a job without an end after its last epoch, under a name; the job goes on meanwhile.
+        """Copy the state of a job without an end after its last epoch, under a name; the job continues meanwhile.
 
         `JobConfig(initial_snapshot=name)` lets a new job begin with it, of this pipeline or another version of it. A
         snapshot of the same name is replaced. A job that has ended can be exported as long as its files are there.
@@ -374,10 +374,10 @@ class Job:
             name: that of the snapshot.
 
         Raises:
-            IllegalStateError: the job has ended, or its driver is gone, or it keeps no records.
+            IllegalStateError: the job has ended, or its driver is lost, or it keeps no records.
             UnsupportedError: it is a bounded job.
             ValueError: the name is empty; the job is left as it is.
-            Exception: it cannot be exported; it is not cancelled then: it goes on, or stays suspended if it was.
+            Exception: it cannot be exported; it is not cancelled then: it continues, or stays suspended if it was.
         """
         from dstream.jobs.upgrades import Snapshots  # here: few jobs are exported
 
@@ -398,17 +398,17 @@ class Job:
         self.cancel()
         # Not `join()`, which would raise the cancellation that was asked for.
         wait([self._ending()])
-        # Whoever resumed it at the last moment has let it run a few epochs more.
+        # A `resume()` at the last moment has let it run more epochs.
         return snapshot if self.epoch == snapshot.epoch else self.export_snapshot(name)
 
     def upgrade_plan(self, pipeline: Planned | PipelinePlan) -> list[StageVerdict]:
         """Report the effect of `update(pipeline)` on the state of this job, stage by stage. Nothing is changed.
 
-        Stages are the same if they have the same name. One that keeps state goes on with it if it is of the same kind
+        Stages are the same if they have the same name. One that keeps state continues with it if it is of the same kind
         and of the same arguments, such as the size of a window; otherwise it is refused.
 
         Args:
-            pipeline: the one with which the job might go on.
+            pipeline: the one with which the job might continue.
 
         Returns:
             Tuples `(stage, verdict, why)`, those of the new pipeline first; a verdict is `"keeps"`, `"starts empty"`,
@@ -435,23 +435,23 @@ class Job:
         return plan, upgrade_plan(plan, state.shape, memory)
 
     def update(self, pipeline: Planned | PipelinePlan) -> list[StageVerdict]:
-        """Let a job without an end go on with another pipeline, between two epochs; a suspended one goes on, too.
+        """Continue a job without an end with another pipeline, between two epochs; a suspended one resumes.
 
         When this returns, the pipeline is taken: the job starts with it when its epoch has ended, or at once in the
         pause before an automatic restart. A later `restart()`, `suspend()` or `resume()` does not take it back; a later
         `update()` replaces it, and `cancel()` ends the job.
 
-        Stages that keep their names go on with what they remember: how far a source was read, the state of a step.
-        Those that are new start empty; what those remember that are gone is dropped. `upgrade_plan(pipeline)` says so
-        beforehand, and this returns the same. The job keeps its configuration.
+        Stages that keep their names keep their state: how far a source was read, the state of a step. New stages start
+        empty; the state of stages that were removed is dropped. `upgrade_plan(pipeline)` reports that beforehand, and
+        this returns the same. The job keeps its configuration.
 
         Args:
-            pipeline: the one with which the job goes on.
+            pipeline: the one with which the job continues.
 
         Raises:
-            IllegalStateError: what a stage remembers is of no use to the new one, which has another window, say; or the
-                job has ended, or its driver is gone or refuses. The job goes on as it was.
-            SerializationError: the job is driven elsewhere, and the pipeline cannot be pickled; the job goes on.
+            IllegalStateError: the state of a stage does not fit the new one, which has another window, for example; or
+                the job has ended, or its driver is lost or refuses. The job continues as it was.
+            SerializationError: the job is driven elsewhere, and the pipeline cannot be pickled; the job continues.
             SourceError: a new source is not there.
             UnsupportedError: it is a bounded job, or a bounded pipeline.
         """
@@ -495,7 +495,7 @@ class Job:
         return self._watch.ask(self._id, want)
 
     def _is_here(self) -> bool:
-        """Say whether this process drives the job, or did until it ended; one that was left may go on elsewhere."""
+        """Return whether this process drives the job, or did until it ended; one that was left may run elsewhere."""
         execution = self._execution
         if execution is None or execution.is_elsewhere or execution.is_left:
             return False
@@ -508,7 +508,7 @@ class Job:
         return self._watch.state(self._id)
 
     def _looked_at(self) -> tuple[JobState, bool]:
-        """Return how the job is, and whether it is lost: its driver writes how it ended before it goes."""
+        """Return the state of the job, and whether it is lost: its driver writes how it ended before it stops."""
         state = self._state()
         if not self._watch.is_lost(state, is_here=self._is_here()):
             return state, False

@@ -31,8 +31,8 @@ class Rhythm:
     Attributes:
         look: the pause between two looks at what others ask for.
         beat: the pause between two signs of life.
-        lost_after: without a sign of life for so long, a driver counts as gone.
-        patience: how long a run may take to stop when it is asked to, before the job goes on without it.
+        lost_after: the time without a heartbeat after which a driver counts as lost.
+        patience: how long a run may take to stop when it is asked to, before the job continues without it.
     """
 
     look: float = 0.5
@@ -47,7 +47,7 @@ class Heartbeats:
     Args:
         records: those of the jobs.
         rhythm: how often.
-        clock: says what time it is.
+        clock: returns the time.
     """
 
     def __init__(self, records: JobRecords, rhythm: Rhythm, clock: Callable[[], float]) -> None:
@@ -97,7 +97,7 @@ class Heartbeats:
 
     def _look_after(self, execution: Execution) -> None:
         """Do everything that is due; the failure of one thing keeps no other from being done."""
-        # The beat comes last, since it writes the answers of this round, for which other processes wait.
+        # The beat is last, since it writes the answers of this round, for which other processes wait.
         for act in (self._abandon_run, self._listen, self._beat):
             try:
                 act(execution)
@@ -112,9 +112,9 @@ class Heartbeats:
         execution.abandon_run(self._rhythm.patience)
 
     def _beat(self, execution: Execution) -> None:
-        """Write how the job is, if others do not know, or have not heard of its driver for a while."""
+        """Write the state of the job, if it has changed, or if the last heartbeat is too old."""
         lease = execution.lease
-        # A clock that went backwards says nothing of how long it is ago.
+        # A clock that was set back does not show how long it is ago.
         since = abs(self._clock() - lease.state.beat_at)
         if not execution.has_ended and (lease.is_ahead or since >= self._rhythm.beat):
             lease.write()
@@ -125,13 +125,13 @@ class Heartbeats:
         try:
             requests = [each for each in self._records.requests(state.id) if each.number > state.answered]
         except IllegalStateError as error:
-            # The job does not need its requests to run, so it goes on, and says this once instead of twice a second.
+            # The job does not need its requests to run, so it continues, and logs this once instead of twice a second.
             if state.id not in self._unheard:
                 self._unheard.add(state.id)
                 _log.warning("%s hears no other process, since requests cannot be read: %s", state.title, error)
             return
         self._unheard.discard(state.id)
-        if state.id in self._opening:  # Cancel comes before the update that is under way, and before all others.
+        if state.id in self._opening:  # Cancel precedes the update that is under way, and all others.
             requests = [each for each in requests if each.want == "cancel"]
         if any(each.want == "update" for each in requests):
             self._opening.add(state.id)
@@ -162,7 +162,7 @@ class JobWatch:
     Args:
         records: those of the jobs.
         rhythm: how often drivers give a sign of life.
-        clock: says what time it is.
+        clock: returns the time.
     """
 
     def __init__(self, records: JobRecords, rhythm: Rhythm, clock: Callable[[], float]) -> None:
@@ -185,11 +185,11 @@ class JobWatch:
         return held
 
     def is_lost(self, state: JobState, *, is_here: bool = False) -> bool:
-        """Say whether a job has neither ended nor a driver.
+        """Return whether a job has neither ended nor a driver.
 
         Args:
-            state: the job as its record shows it, or as its driver knows it.
-            is_here: its driver is in this process, which sees it live, however late its signs of life come.
+            state: the job as its record shows it, or as its driver has it.
+            is_here: its driver is in this process, which sees it live, however late its heartbeats are.
         """
         if state.status.has_ended:
             return False
@@ -203,7 +203,7 @@ class JobWatch:
     def ask(self, identity: str, want: Want, pickle: bytes | None = None) -> bool:
         """Ask the driver for something, and wait for its answer; True if this very request was obeyed.
 
-        A request to cancel reaches the driver that takes the job over, if the one that was asked is gone; others are
+        A request to cancel reaches the driver that takes the job over, if the one that was asked is lost; others are
         withdrawn then.
 
         Args:
@@ -225,13 +225,13 @@ class JobWatch:
                 self._records.forget_pickle(identity, request.pickle)
 
     def _asked(self, identity: str, request: Request) -> bool | None:
-        """Ask once; None if the driver is gone, and another one may be there."""
+        """Ask once; None if the driver is lost, and another one may have taken over."""
         held = self._held(identity)
         if held.state.status.has_ended:
             return request.mark in held.state.obeyed
         if self.is_lost(held.state):
             return self._cancelled(held) if request.want == "cancel" else False
-        # The mark stays when it is asked again: what a driver has obeyed before it was gone counts.
+        # The mark stays when it is asked again: requests that a driver obeyed before it was lost count.
         made = self._records.ask(identity, request.want, request.mark, held.state.answered)
         return self._answer(identity, made)
 
@@ -249,14 +249,14 @@ class JobWatch:
                 if request.want == "cancel":
                     return None
                 self._records.withdraw(identity, request.mark)
-                return request.mark in self._held(identity).state.obeyed  # It may have answered, and then gone.
+                return request.mark in self._held(identity).state.obeyed  # It may have answered, and then ended.
             sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _cancelled(self, held: StateRecord) -> bool | None:
         """End a job without a driver; False if it is decided, since its sinks may have published already.
 
-        None: somebody else was first.
+        None: another process was first.
         """
         taken = take_over(self._records, held, self._clock)
         if taken is None:
@@ -288,11 +288,11 @@ class JobWatch:
                     future.end(JobCancelledError(f"{state.title} was cancelled"))
                 case _:
                     future.end(failed(state))
-        except BaseException as problem:  # Whatever it is, somebody waits for it.
+        except BaseException as problem:  # Any failure must reach the caller that waits.
             future.end(problem)
 
     def _ended(self, identity: str) -> JobState:
-        """Wait for the end of a job. One that is lost may go on in another process, which gets some time for that."""
+        """Wait for the end of a job. One that is lost may resume in another process, which gets some time for that."""
         pause, lost_since = _FIRST_PAUSE, None
         while not (state := self.state(identity)).status.has_ended:
             now = monotonic()

@@ -17,12 +17,12 @@ __all__ = ["Lease", "release", "take_over"]
 class Lease:
     """The state of a job in its driver.
 
-    It may be ahead of the record: what takes milliseconds is not worth a write, and goes along with the next one.
+    It may be ahead of the record: states that last milliseconds are not written by themselves, but with the next one.
 
     Args:
-        records: where the record stands.
+        records: where the record is stored.
         held: the state as this driver has put it.
-        clock: says what time it is.
+        clock: returns the time.
 
     Attributes:
         began: the version of the record by which this driver took the job; a later driver has a greater one.
@@ -82,7 +82,7 @@ class Lease:
                 self._state = ended
 
     def write(self) -> None:
-        """Let others see the state, and that the driver lives.
+        """Show others the state, and that the driver is alive.
 
         Raises:
             JobTakenOverError: another driver has the job.
@@ -119,7 +119,7 @@ class Lease:
 
 def take_over(records: JobRecords, held: StateRecord, clock: Callable[[], float]) -> tuple[Lease, EpochRecord] | None:
     """Become the driver of a job; None if another process was first."""
-    # Known in this process before the record names it: otherwise others here would take the driver for gone.
+    # Registered in this process before the record names it: otherwise other threads would take the driver for lost.
     driver = driver_here()
     taken = dataclasses.replace(held.state, driver=driver).starting(clock())
     epoch = EpochRecord(records, held.state.id, driver.token)
@@ -130,7 +130,7 @@ def take_over(records: JobRecords, held: StateRecord, clock: Callable[[], float]
         # Only the winner claims: the state decides among several takers, and a loser would cut the winner off.
         epoch.claim()
     except BaseException:
-        # The record may name this driver: unless it is gone, the job would count as running.
+        # The record may name this driver: unless it is removed, the job would count as running.
         forget_driver(driver)
         raise
     return Lease(records, StateRecord(held.version + 1, taken), clock), epoch

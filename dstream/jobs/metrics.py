@@ -46,7 +46,7 @@ class SourceMetrics:
             which hold no message; of a journal, how many events, also those that it leaves out. None: it cannot count
             them without reading them, as lines of files, rows of tables, and events of more than a hundred commits in a
             lake; or no epoch has run yet.
-        has_ended: nothing will come of it any more.
+        has_ended: no items will arrive from it any more.
         shown: these offsets in words, where the source has some, such as the commit of a journal.
     """
 
@@ -87,19 +87,19 @@ def _offsets(source: SourceMetrics) -> str:
 class StageMetrics:
     """A stage of a job in numbers, known once its job publishes. None: that is not counted.
 
-    A step whose failures another stage deals with is one with it, so what goes from the one to the other is not known;
+    A step whose failures another stage deals with is one with it, so the number of items between the two is not known;
     neither are results by key that a sink takes. What several stages read runs once, and is counted once.
 
     Attributes:
         items_in: how many items the stages that it reads gave on.
-        items_out: how many it gave on, or wrote, in entries for a map. Those that nobody asked for, as behind a limit,
-            are not among them.
-        late: how many items came to it too late; None if it does not look at that.
-        dead_letters: how many it sent where its dead letters go; None if it sends none.
-        items_in_by_edge: of a vertex of a graph of processors: how many items came by each inbound edge.
+        items_out: how many it emitted, or wrote, in entries for a map, without those that were not requested, as behind
+            a limit.
+        late: how many items arrived too late; None if it does not look at that.
+        dead_letters: how many items it sent to its dead letters; None if it has none.
+        items_in_by_edge: of a vertex of a graph of processors: how many items arrived by each inbound edge.
         items_out_by_edge: how many it gave on by each outbound edge.
         keys: of an unbounded job: how many keys have a state there; None if it keeps none.
-        state_bytes: how large that state is in its files, in which changes stand beside what they replace.
+        state_bytes: how large that state is in its files, in which changes are beside the values that they replace.
     """
 
     items_in: int | None = None
@@ -130,7 +130,7 @@ class JobMetrics(Mapping[str, Any]):
         runs: how often it was started.
         stages: each of its stages, by name.
         sources: of an unbounded job: how far it has read each of its sources, by the name of the stage.
-        watermarks: of an unbounded job: how far time has come in each source and each step that keeps state, in
+        watermarks: of an unbounded job: the watermark of each source and each step that keeps state, in
             milliseconds since 1970.
         clock: of an unbounded job: the greatest timestamp before which all events are in committed epochs.
         epoch_seconds: how long the last epochs took: `p50` and `p99`.
@@ -302,7 +302,7 @@ def _stages(shape: Shape, counted: Mapping[str, int | None]) -> dict[str, StageM
     """Return the numbers of stages: those that were counted, and those that follow from these."""
     looked_after = {above for _, kind, upstreams in shape if kind.partition("(")[0] in _DEALING for above in upstreams}
     stages: dict[str, StageMetrics] = {}
-    for name, kind, upstreams in shape:  # A stage stands behind those that it reads.
+    for name, kind, upstreams in shape:  # A stage is behind those that it reads.
         given = [stages[above].items_out if above in stages else None for above in upstreams]
         known = [items for items in given if items is not None]
         items_in = sum(known) if upstreams and len(known) == len(given) else None

@@ -111,7 +111,7 @@ def _made(pickle: bytes, load: Callable[[bytes], Any]) -> BaseException | None:
     try:
         kind, arguments, state = load(pickle)
         error = rebuilt(kind, arguments, state)
-    except BaseException:  # Its class may be missing, raise anything, or not be allowed: the texts say all.
+    except BaseException:  # Its class may be missing, raise anything, or not be allowed: the texts contain all.
         return None
     return error if isinstance(error, BaseException) else None
 
@@ -119,7 +119,7 @@ def _made(pickle: bytes, load: Callable[[bytes], Any]) -> BaseException | None:
 def is_no_fault_of_the_user(error: BaseException, has_run: bool) -> bool:
     """Return whether the job lost its workers, Spark or a connection, so that no step is to blame.
 
-    A server that has not answered before a job ever ran may not be there at all: its user is told at once.
+    A server that has not answered before the first run of a job may not exist: the user gets the error at once.
     """
     if isinstance(error, SourceUnavailableError | SinkUnavailableError):
         return has_run
@@ -130,13 +130,13 @@ def is_no_fault_of_the_user(error: BaseException, has_run: bool) -> bool:
     if isinstance(error, EngineError):
         origin = known.origin if known is not None and known.origin is not None else origin_of(error)
         return origin is None or not origin.is_raiser
-    if isinstance(error, SinkTakenError):  # By a process that was stopped: it may go on, or end.
+    if isinstance(error, SinkTakenError):  # By a process that was stopped: it may continue, or end.
         return True
     return isinstance(error, ConnectionError) and (known is None or known.step is None)
 
 
 def publication_note(done: Iterable[str], left: Iterable[str], name: str | None) -> str:
-    """Return the note on the failure of a job that has begun to publish: the sinks that have, and how it goes on.
+    """Return the note on the failure of a job that has begun to publish: which sinks have, and how it resumes.
 
     Args:
         done: the labels of the sinks that have published.
@@ -160,7 +160,7 @@ class JobCancelledError(CancelledError):
 class JobFuture(Future[None]):
     """The result of a job, which is None, or its failure. `asyncio.wrap_future` makes it awaitable.
 
-    It ends when the job does, and nobody can end it otherwise: `cancel()` does nothing. `job.cancel()` ends the job.
+    It ends only when the job does: `cancel()` does nothing. `job.cancel()` ends the job.
 
     Attributes:
         error: how the job ended; None before, and if it completed.
@@ -200,7 +200,7 @@ class JobFuture(Future[None]):
             raise JobCancelledError(*(self.error.args if self.error else ())) from None
 
     def end(self, error: BaseException | None) -> None:
-        """Say how the job ended; a second call does nothing, whichever thread it comes from."""
+        """Set how the job ended; a second call does nothing, from whichever thread."""
         # Never released: the lock belongs to the call that ended the job.
         if not self._first.acquire(blocking=False):
             return

@@ -34,7 +34,7 @@ class StagedLetters:
 
     Args:
         stage: its name.
-        delivery: where they go.
+        delivery: where they are sent.
         context: has the collections.
         begin: gives the write job of what runs; it is asked for at the first letter.
 
@@ -61,14 +61,14 @@ class StagedLetters:
 
     @property
     def label(self) -> str:
-        """Where they go, as the user wrote it."""
+        """Where they are sent, as the user wrote it."""
         return self._delivery.label
 
     def __call__(self, letters: Iterable[Any]) -> None:
         """Write letters that are invisible until the run is published; none if they were published before."""
         rest = iter(letters)
         for first in rest:
-            # At the first letter: an epoch without failures begins nothing where letters go.
+            # At the first letter: an epoch without failures begins no write of letters.
             job = self._begin(self)
             if job.is_done:
                 return
@@ -80,12 +80,12 @@ class StagedLetters:
             yield letter
 
     def tell(self, say: Callable[[], object]) -> None:
-        """Tell the user that letters were sent when they are published, if they are."""
+        """Report to the user that letters were sent when they are published, if they are."""
         if self._receipts:
             self._sayings.append(say)
 
     def published(self) -> None:
-        """Tell the user of the letters that are published now."""
+        """Report to the user the letters that are published now."""
         sayings, self._sayings = self._sayings, []
         for say in sayings:
             say()

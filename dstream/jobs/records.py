@@ -1,11 +1,11 @@
 """`JobRecords` and `EpochRecord`: the records of jobs in a storage, their requests and their commits.
 
 A job has up to five: its `state`, which only its driver replaces; the `plan` and the `failure`, pickled; the `epoch`
-with the receipts of its sinks; and the `request` by which other processes ask for something. Beside them each name
-has a record that says which job was submitted under it last.
+with the receipts of its sinks; and the `request` by which other processes ask for something. Beside them each name has
+a record with the job that was submitted under it last.
 
 A driver that takes a job over puts what is there once more, under its own token. The driver before it, which may only
-have been cut off, then finds the version taken that it wants to put, and knows that it is no longer the driver.
+have been cut off, then finds that the version that it wants to put is taken, so that it is no longer the driver.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ Pickled = str
 
 
 class StateRecord(NamedTuple):
-    """A state as it stands in its record.
+    """A state as it is stored in its record.
 
     Attributes:
-        version: that of the record; the next one is that of whoever replaces it first.
+        version: that of the record; the next one is that of the process that replaces it first.
     """
 
     version: int
@@ -219,7 +219,7 @@ class JobRecords:
         while True:
             record = self._records.read(_of(identity, "request"))
             requests = [] if record is None else _requests(record.data, identity)
-            # It is there if its write arrived and the answer was lost, or if it was asked of a driver that is gone.
+            # It is there if its write arrived and the answer was lost, or if it was sent to a driver that is lost.
             if found := [each for each in requests if each.mark == mark]:
                 return found[0]
             made = Request(1 if record is None else record.version + 1, want, mark)
@@ -245,7 +245,7 @@ def _written(requests: Iterable[Request]) -> bytes:
 def _requests(data: bytes, identity: str) -> list[Request]:
     content = _plain(data, f"the request to the job {identity}").get("requests")
     made = [_request(each, identity) for each in content] if isinstance(content, list) else [_request(None, identity)]
-    # By number, since a driver says up to which number it has answered.
+    # By number, since a driver stores up to which number it has answered.
     return sorted(made)
 
 
@@ -294,7 +294,7 @@ class EpochRecord:
     """The record of one job as one driver sees it.
 
     Args:
-        records: where it stands.
+        records: where it is stored.
         identity: the job.
         token: that of the driver.
     """
@@ -322,7 +322,7 @@ class EpochRecord:
                 return
 
     def refresh(self) -> None:
-        """Read the committed receipts again; a run before this one may have lost the answer. The first run knows them.
+        """Read the committed receipts again; a run before this one may have lost the answer. The first run has them.
 
         Raises:
             JobTakenOverError: another driver decides.
@@ -333,7 +333,7 @@ class EpochRecord:
             if token != self._token:
                 raise _taken_over(self._identity)
             self._version, self.receipts = version, receipts
-        # A run that comes after this one may not know whether the commit of this one arrived.
+        # A run after this one may not know whether the commit of this one arrived.
         self._is_known = False
 
     def commit(self, receipts: Receipts | None) -> None:
@@ -351,7 +351,7 @@ class EpochRecord:
     def _check_own_answer_was_lost(self, written: bytes) -> None:
         """Return if the stored record is the one just written, and only the answer was lost.
 
-        The token alone does not say that: a write whose answer timed out may land after the run that followed it has
+        The token alone does not show that: a write whose answer timed out may land after the run that followed it has
         written other receipts under the same token.
 
         Raises:
@@ -400,7 +400,8 @@ def packed(value: Any) -> bytes:
     """
     import msgpack  # here: `import dstream` must not load it
 
-    # Unless types are strict, msgpack (1.2) writes a tuple as a list, and an offset would come back as another value.
+    # Unless types are strict, msgpack (1.2) writes a tuple as a list, and an offset would be read back as another
+    # value.
     data: Any = msgpack.packb(value, default=_extended, strict_types=True)
     return bytes(data)
 

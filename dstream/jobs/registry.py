@@ -53,9 +53,9 @@ class Planned(Protocol):
 
 
 _PATIENCE = 1.0
-"""Seconds for threads that have no say any more. One whose function does not return is left behind."""
+"""Seconds for threads that decide nothing any more. One whose function does not return is left behind."""
 _LOOK = 0.2
-"""Seconds after which an unbounded job is asked again to leave: one that starts again has not heard it."""
+"""Seconds after which an unbounded job is asked again to leave: one that starts again has not received it."""
 _open: set[Jobs] = set()
 
 
@@ -67,8 +67,8 @@ class Jobs:
         records: those of the storage.
         load: loads a pickle, if the storage lets it.
         rhythm: how often drivers give a sign of life.
-        clock: says what time it is.
-        of_all: how jobs run that do not say it themselves.
+        clock: returns the time.
+        of_all: the settings of jobs that do not have their own.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Jobs:
         self._clock = clock
         self._watch = JobWatch(self._records, rhythm, clock)
         self._heart = Heartbeats(self._records, rhythm, clock)
-        # Weak: an execution that has ended goes with the last `Job` that refers to it.
+        # Weak: an execution that has ended is dropped with the last `Job` that refers to it.
         self._here: weakref.WeakValueDictionary[str, Execution] = weakref.WeakValueDictionary()
         self._ends: list[tuple[str, JobFuture]] = []
         self._process = os.getpid()
@@ -150,7 +150,7 @@ class Jobs:
         version, latest = self._records.latest(config.name)
         held = None if latest is None else self._records.read(latest)
         if config.start_at is not None and not afresh and held is not None and self._is_over(held.state):
-            return self._again(plan, config, held)  # Its records are kept for a while, so it can go back.
+            return self._again(plan, config, held)  # Its records are kept for a while, so it can return to one.
         if held is None or self._is_over(held.state):
             return self._new(plan, config, version)
         if held.state.status.has_ended or self._watch.is_lost(held.state):
@@ -176,7 +176,7 @@ class Jobs:
         return True
 
     def _is_over(self, state: JobState) -> bool:
-        """Say whether nothing of a job is left to do: one that failed may have published to some of its sinks only."""
+        """Return whether a job has nothing left to do: one that failed may have published to some of its sinks only."""
         if state.status is JobStatus.FAILED and state.is_unbounded:
             last = EpochLog(self._records.all, state.id, state.driver.token).last(state.log)
             return last is None or last.published <= state.epoch
@@ -193,7 +193,7 @@ class Jobs:
         is_ours = False
         try:
             is_ours = self._is_registered(state, version)
-        finally:  # Ctrl-C leaves a job that is lost, whose name somebody else may take.
+        finally:  # Ctrl-C leaves a job that is lost, whose name another process may take.
             if not is_ours:
                 forget_driver(driver)
         if not is_ours:
@@ -213,7 +213,7 @@ class Jobs:
 
     def _is_registered(self, state: JobState, version: int) -> bool:
         """Put the record of a job, and take its name; False if another process was first."""
-        # The state before the name: a name must not stand for a job without a record.
+        # The state before the name: a name must not lead to a job without a record.
         if not self._records.write(state, 1):
             return False
         if state.name is None or self._records.take_name(state.name, state.id, version + 1):
@@ -231,7 +231,7 @@ class Jobs:
             check_nothing_is_lost(verdicts, kept.memory, "the job", f"begins with the snapshot {name!r}")
 
     def _again(self, plan: PipelinePlan, config: JobConfig, held: StateRecord) -> Job | None:
-        """Go on with a job whose driver is gone."""
+        """Resume a job whose driver is lost."""
         before = EpochRecord(self._records, held.state.id, held.state.driver.token)
         # Before the job is taken over: a pipeline that is refused changes nothing.
         if held.state.is_unbounded or plan.is_unbounded:
@@ -257,7 +257,7 @@ class Jobs:
         return self._start(plan, lease, epoch)
 
     def _check_stages(self, plan: PipelinePlan, config: JobConfig, state: JobState) -> None:
-        """Refuse a pipeline with which a job without an end cannot go on where it was."""
+        """Refuse a pipeline with which a job without an end cannot resume."""
         if not (state.is_unbounded and plan.is_unbounded):
             raise IllegalStateError(
                 f"{state.title} goes on where its driver ended, and this is another pipeline: one of the two has an "
@@ -307,7 +307,7 @@ class Jobs:
             held = self._records.read(identity)
         except IllegalStateError:
             if name is None:
-                return True  # Whatever is asked of it says what is wrong; the other jobs are listed as well.
+                return True  # Each call on the damaged one raises what is wrong; the other jobs are listed as well.
             raise
         return held is not None and name in (None, held.state.name)
 
@@ -317,7 +317,7 @@ class Jobs:
     # ----------------------------------------------------------------------------------------------------------- end
 
     def close(self, *, is_interrupted: bool = False) -> None:
-        """Wait for the jobs that run here, and say which of them failed without anybody having asked.
+        """Wait for the jobs that run here, and log which of them failed unless a caller has asked for the end.
 
         Args:
             is_interrupted: Ctrl-C ends the program or its context: jobs that have an end are cancelled first.
@@ -338,7 +338,7 @@ class Jobs:
                 each.ask("cancel")
             raise
         finally:
-            # The storage is closed next: nobody may still be at it.
+            # The storage is closed next: no thread may use it any more.
             self._heart.stop(_PATIENCE)
             for execution in list(self._here.values()):
                 execution.leave(_PATIENCE)
@@ -350,7 +350,7 @@ class Jobs:
 
 
 def _is_news(end: JobFuture) -> bool:
-    """Say whether the end of a job has still to be told."""
+    """Return whether the end of a job has still to be reported."""
     return not end.done() or (end.error is not None and not isinstance(end.error, CancelledError) and not end.was_asked)
 
 

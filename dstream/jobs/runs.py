@@ -2,8 +2,8 @@
 
 Every sink begins, and whatever takes dead letters; the plan runs; the receipts of all are put into one record; every
 sink publishes, in the order of `write_to`, and then the letters of each stage. Until that record is put the run can be
-cancelled and leaves nothing behind. From then on the job is decided: whoever drives it publishes what is left, and
-reads nothing.
+cancelled and leaves nothing behind. From then on the job is decided: its driver publishes what is left, and reads
+nothing.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Stop:
 
     Attributes:
         is_at_once: it does not end its epoch first.
-        at: when it was asked, by a clock that only goes on.
+        at: when it was asked, by a monotonic clock.
     """
 
     def __init__(self, is_at_once: bool) -> None:
@@ -170,7 +170,7 @@ class JobRun(Protocol):
     Attributes:
         stop: the request that it ends, or None.
         is_void: what it makes is thrown away.
-        is_decided: nobody stops it any more.
+        is_decided: it is not stopped any more.
     """
 
     stop: Stop | None
@@ -213,12 +213,12 @@ class BoundedRun:
         job: the id of the job, of which the names of its sinks' jobs are made.
         epoch: the record of the receipts.
         place: where the user submitted the job.
-        move: says how far the job is.
+        move: sets the status of the job.
         counts: whether items are counted.
 
     Attributes:
         counted: how many items stages have given on, by their names; and sinks written, in entries for those of maps.
-        edges: how many items came by each inbound edge of a vertex of a graph, and went by each outbound one.
+        edges: how many items arrived by each inbound edge of a vertex of a graph, and were sent by each outbound one.
     """
 
     def __init__(
@@ -244,7 +244,7 @@ class BoundedRun:
         self._place = place
         self._move = move
         self._counts = counts
-        self._lock = threading.RLock()  # A log handler that hears of a status may ask the job for something.
+        self._lock = threading.RLock()  # A log handler that is called for a status may call the job.
         self._running: Running | None = None
         self._begun: list[WriteJob[Writer | MapWriter]] = []
 
@@ -339,7 +339,7 @@ class BoundedRun:
         self._decide()
         try:
             self._publish(several, receipts)
-        # It is an IllegalStateError, too, and does not say that the output is gone.
+        # It is an IllegalStateError, too, and does not mean that the output is lost.
         except JobTakenOverError:
             raise
         except IllegalStateError:
@@ -352,7 +352,7 @@ class BoundedRun:
     def _run(self, several: Several, was_decided: bool) -> None:
         are_open = [number for number, job in enumerate(self._begun) if not job.is_done]
         sinks = range(len(self._plan.writes))
-        # Letters that were decided come of items that any sink takes, also one that has published.
+        # Letters that were decided are those of items that any sink takes, also one that has published.
         takes_all = was_decided and any(number not in sinks for number in are_open)
         numbers = [number for number in sinks if takes_all or number in are_open]
         with self._lock:  # A run that was left behind moves nothing.
@@ -384,7 +384,7 @@ class BoundedRun:
         running = self._context.running_engine().submit(rewrite(opened(several, self._context)))
         with self._lock:
             self._check_stop()
-            # A request that came before the run was known had nothing to cancel.
+            # A request before the run was known had nothing to cancel.
             self._running = running
         results: list[Any] = running.run_here()
         receipts = dict(zip(numbers, self._without_counts(writes, results) if self._counts else results, strict=True))

@@ -68,7 +68,7 @@ _ENDED = frozenset({JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED})
 _STOPPED = frozenset({JobStatus.RESTARTING, JobStatus.FAILED, JobStatus.CANCELLED})
 _SUSPENDING = frozenset({JobStatus.SUSPENDED, JobStatus.SUSPENDED_EXPORTING_SNAPSHOT})
 _LEFT = frozenset({JobStatus.SUSPENDED, JobStatus.NOT_RUNNING})
-"""What an unbounded job may become at any time: it goes on later."""
+"""The states that an unbounded job may take at any time: it resumes later."""
 
 _AFTER: dict[JobStatus, frozenset[JobStatus]] = {
     JobStatus.NOT_RUNNING: frozenset({JobStatus.STARTING, JobStatus.CANCELLED}),
@@ -77,7 +77,7 @@ _AFTER: dict[JobStatus, frozenset[JobStatus]] = {
     JobStatus.SUSPENDED: _STOPPED | _LEFT | {JobStatus.STARTING, JobStatus.SUSPENDED_EXPORTING_SNAPSHOT},
     JobStatus.SUSPENDED_EXPORTING_SNAPSHOT: frozenset({JobStatus.SUSPENDED, JobStatus.FAILED, JobStatus.CANCELLED}),
     JobStatus.RESTARTING: _STOPPED | _LEFT | {JobStatus.STARTING},
-    # From here on the job is decided: it publishes, and nobody cancels it any more.
+    # From here on the job is decided: it publishes, and is not cancelled any more.
     JobStatus.COMPLETING: frozenset({JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.RESTARTING}),
     JobStatus.COMPLETED: frozenset(),
     # A job that failed between the commits of two sinks may be run again, to publish what is left.
@@ -98,13 +98,13 @@ def checked_change(before: JobStatus, after: JobStatus) -> JobStatus:
 
 
 Want = Literal["cancel", "restart", "suspend", "resume", "update", "leave"]
-"""A request to a run. `leave`: to end its epoch, so that the job goes on when it is submitted again."""
+"""A request to a run. `leave`: to end its epoch, so that the job resumes when it is submitted again."""
 
 
 class Goal(Enum):
     """The desired state of a job, which its driver has one of at a time.
 
-    A request replaces it or is refused, as the table says, under one lock, whatever thread or process it comes from; so
+    A request replaces it or is refused, by the table, under one lock, from whichever thread or process; so
     no request that was taken is lost. The driver acts on its goal at the next border: between two epochs, before a run
     begins, in the pause before a restart; or at once, where the run is stopped for it.
     """
@@ -159,10 +159,10 @@ class Driver:
     Attributes:
         token: of this driver of this job alone.
         host: the name of the machine.
-        machine: tells processes with one number apart: it is that of the running system, inside one container.
+        machine: distinguishes processes with one number: it is that of the running system, inside one container.
         process: the number of the process.
-        started: when the process began, in the system's own words; empty where it says nothing.
-        log: the file that it writes what it says into; None if it has none.
+        started: when the process began, in the system's own words; empty where it has none.
+        log: the file that it writes its log into; None if it has none.
     """
 
     token: str
@@ -192,10 +192,10 @@ def forget_driver(driver: Driver) -> None:
 
 
 def is_gone(driver: Driver) -> bool | None:
-    """Say whether a driver has ended; None if that cannot be seen from here."""
+    """Return whether a driver has ended; None if that cannot be seen from here."""
     if driver.machine != _machine() or driver.host != socket.gethostname():
         return None
-    # In this process the tokens decide: a driver may end here while its process lives on.
+    # In this process the tokens decide: a driver may end while its process continues.
     if driver.process == os.getpid() and driver.started == _started(os.getpid()):
         return driver.token not in _living
     # The system uses numbers of processes again, so the start is compared, too.
@@ -207,7 +207,7 @@ def _is_running(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # Somebody else's.
+    except OSError:  # The process of another user.
         return True
     return True
 
@@ -215,7 +215,7 @@ def _is_running(process: int) -> bool:
 def _started(process: int) -> str:
     """Return when a process began; a zombie has ended."""
     with suppress(OSError, IndexError):
-        # The name of the program stands in parentheses before them, and may contain spaces and parentheses itself.
+        # The name of the program is in parentheses before them, and may contain spaces and parentheses itself.
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         return "" if fields[0] in "ZX" else fields[_START]
     return ""

@@ -155,7 +155,7 @@ def check_nothing_is_refused(verdicts: Sequence[StageVerdict], title: str) -> No
     """Refuse a pipeline that cannot use the state of a job.
 
     Raises:
-        IllegalStateError: a stage is refused; the message says why.
+        IllegalStateError: a stage is refused; the message contains the reason.
     """
     refused = "; ".join(each.why for each in verdicts if each.verdict == "refused")
     if refused:
@@ -166,7 +166,7 @@ def check_still_fits(plan: PipelinePlan, state: JobState, log: EpochLog) -> None
     """Refuse the pipeline of an update that cannot use the state which the job has by now.
 
     Raises:
-        IllegalStateError: a stage is refused; the message says why.
+        IllegalStateError: a stage is refused; the message contains the reason.
         Exception: the log cannot be read.
     """
     verdicts = upgrade_plan(plan, state.shape, Memory.of(log, state.log))
@@ -220,7 +220,7 @@ class Snapshot:
 
 
 class SnapshotRecord(NamedTuple):
-    """A snapshot as it stands in its record.
+    """A snapshot as it is stored in its record.
 
     Attributes:
         snapshot: what the user sees.
@@ -254,12 +254,12 @@ class Snapshots:
 
         Args:
             name: of the snapshot.
-            state: that of the job, which may go on meanwhile.
+            state: that of the job, which may continue meanwhile.
             log: that of the job.
             now: what time it is.
 
         Raises:
-            IllegalStateError: the job has not begun, or keeps no records; or a file of its state is gone or damaged.
+            IllegalStateError: the job has not begun, or keeps no records; or a file of its state is missing or damaged.
             TypeError: the name is no text.
             ValueError: it is empty.
         """
@@ -285,7 +285,8 @@ class Snapshots:
             try:
                 _copied(sizes, self._files(kept.place, state.id), copies)
             except BaseException:
-                with suppress(Exception):  # No record will ever name these copies; why there are no more says more.
+                # No record will ever name these copies; the error that is raised is the reason.
+                with suppress(Exception):
                     _remove(sizes, copies)
                 raise
         self._replace(record_name, kept)
@@ -331,7 +332,7 @@ class Snapshots:
         kept = self.find(name)
         if to is not None and (sizes := _sizes_of(kept.memory)):
             _copied(sizes, self._files(kept.place, kept.folder), to)
-        # Epochs and counts are those of the new job; offsets, watermarks and state go on.
+        # Epochs and counts are those of the new job; offsets, watermarks and state are kept.
         return dataclasses.replace(kept.record, number=0, now=now, published=0, counts={})
 
     def find(self, name: str) -> SnapshotRecord:
@@ -368,7 +369,7 @@ class Snapshots:
         return True
 
     def _remove_files(self, data: bytes, name: str) -> None:
-        """Remove the files of a snapshot that is no more; a record that is damaged does not say which they are."""
+        """Remove the files of a removed snapshot; a record that is damaged does not contain their names."""
         try:
             kept = _read(data, name)
         except IllegalStateError as error:

@@ -124,7 +124,7 @@ def show_held(
 
 
 _FEW, _QUICK = 5_000, 0.25
-"""An epoch of so many items that takes no more seconds is small: the tasks of Spark cost more than what they do."""
+"""An epoch of at most this number of items and seconds is small: the tasks of Spark cost more than what they do."""
 
 
 @dataclass(slots=True)
@@ -163,9 +163,9 @@ class EpochRunner:
         plan: the pipeline.
         job: names the job in its sinks.
         counts: whether the items of all stages are counted; otherwise only those that are read.
-        begins: is told of each run of the engine before it starts, and may refuse it.
+        begins: called with each run of the engine before it starts; it may refuse the run.
         processors: how many processors the vertices of the job have so far.
-        guarantee: what processors are told.
+        guarantee: the one that processors get.
 
     Attributes:
         open_plan: the plan with its sources.
@@ -252,7 +252,7 @@ class EpochRunner:
         """Close the processors that are in this process, and the suppliers.
 
         Args:
-            error: why the job does not go on here; None if it has ended.
+            error: why the job does not continue here; None if it has ended.
         """
         kept_shards.forget(self._job, error)
         try:
@@ -280,12 +280,12 @@ class EpochRunner:
             before: the last record.
             news: what is read of each source.
             time: the event time of the epoch.
-            states: the state of steps, as `before` says.
+            states: the state of steps, as in `before`.
             now: the one reading of the clock.
             engine: where it runs; None: on the one engine of the context.
 
         Raises:
-            IllegalStateError: a sink says that the epoch was published before, or a source was made anew.
+            IllegalStateError: a sink reports that the epoch was published before, or a source was made anew.
             Exception: what a function of the user's raised, or what kept the engine from running.
         """
         number, began = before.number + 1, perf_counter()
@@ -325,7 +325,7 @@ class EpochRunner:
         return job
 
     def _places(self, news: Mapping[str, EpochInput]) -> list[TimedPartition]:
-        """Return the places of which tasks tell the time."""
+        """Return the places whose time tasks report."""
         return [
             TimedPartition(stamp, source, each.partition)
             for stamp, sources in self.open_plan.sources_of.items()

@@ -51,7 +51,7 @@ class PlaceTime(NamedTuple):
     """The event time of a partition, as one stage sees it.
 
     Attributes:
-        watermark: of the partition; it never goes back.
+        watermark: of the partition; it never decreases.
         policy: pickled, as the last range left it.
         heard_at: the reading of the clock when the partition last gave an item, or was found.
     """
@@ -66,12 +66,12 @@ class SourceMark(NamedTuple):
 
     Attributes:
         offsets: of each partition, behind what was read of it.
-        has_ended: nothing will come of it any more.
+        has_ended: no items will arrive from it any more.
         found_at: the reading of the clock when the job first saw the source.
         left_out: the partitions that the source does not show any more, with the reading of the clock when that was
-            noticed. They hold no time back, and go on where they were should they come back.
-        identity: what the offsets belong to, in words of the source, of each of its parts if it says so; empty: it does
-            not say.
+            noticed. They hold no time back, and resume where they were if they are shown again.
+        identity: what the offsets belong to, in words of the source, of each of its parts if it has them; empty: it has
+            none.
     """
 
     offsets: Mapping[str, Offset]
@@ -81,7 +81,7 @@ class SourceMark(NamedTuple):
     identity: Identity = ""
 
     def goes_on(self, partition: str) -> bool:
-        """Say whether items of a partition may still come."""
+        """Return whether items of a partition may still arrive."""
         return partition in self.offsets and partition not in self.left_out
 
 
@@ -109,15 +109,15 @@ class LogRecord:
         now: the one reading of the clock of the epoch, in seconds since 1970.
         published: how many epochs have run so far; records by which a driver claims the job are none.
         sources: how far each has been read, by the name of its stage.
-        times: how far time has come.
+        times: the watermarks.
         steps: the steps over epochs, by their names.
         receipts: those of the sinks, by the names of their stages; empty if nothing ran.
         changes: where the state of steps went in this epoch, in the terms of the state.
-        index: where all of it is, in the same terms; None: the records since the last checkpoint say so together.
+        index: where all of it is, in the same terms; None: the records since the last checkpoint contain it together.
         counts: what stages gave on so far, what was late, their dead letters, and what passed the edges of vertices.
         clock: the greatest timestamp before which all events are in committed epochs; None: none is known yet.
         is_claim: nothing ran; a driver has put it to become the one who decides.
-        lease: the version of the lease with which its driver began; that of a driver that came later is greater.
+        lease: the version of the lease with which its driver began; that of a later driver is greater.
     """
 
     number: int
@@ -137,7 +137,7 @@ class LogRecord:
 
     def claimed(self, number: int, token: str, now: float, lease: int = 0) -> LogRecord:
         """Return the record by which another driver begins to decide: the same, with nothing to publish."""
-        # The clock of this machine may be behind that of the driver before, and the time of a job never goes back.
+        # The clock of this machine may be behind that of the driver before, and the time of a job never decreases.
         now = max(now, self.now)
         claim = dataclasses.replace(self, number=number, token=token, now=now, lease=lease, is_claim=True)
         return dataclasses.replace(claim, receipts={}, changes={}, index=None)
@@ -168,7 +168,7 @@ def read_record(data: bytes, number: int, job: str) -> LogRecord:
 
     Args:
         data: the content of the record.
-        number: that under which it stands.
+        number: that under which it is stored.
         job: the id of the job, for messages.
 
     Raises:
@@ -205,7 +205,7 @@ class Claim(NamedTuple):
 
     Attributes:
         before: the last record before; in a job that is new, `mine`.
-        mine: the record that this driver has put. It is never looked up: another driver may have come since.
+        mine: the record that this driver has put. It is never looked up: another driver may have taken over since.
     """
 
     before: LogRecord
@@ -219,7 +219,7 @@ _FIRST_TIME = 1_000_000_000
 class EpochLog:
     """The log of one job as one driver sees it.
 
-    Records stand apart from those of `JobRecords`, whose names are listed to find jobs.
+    Records are stored apart from those of `JobRecords`, whose names are listed to find jobs.
 
     Args:
         records: those of the storage.
@@ -257,7 +257,7 @@ class EpochLog:
         """Return the records from the last one with a whole index up to `last`.
 
         Raises:
-            IllegalStateError: one of them is gone.
+            IllegalStateError: one of them was removed.
         """
         found = [last]
         while found[-1].index is None and found[-1].number > 0:
@@ -273,8 +273,8 @@ class EpochLog:
     def last_run(self, last: LogRecord) -> LogRecord:
         """Return the record of the last epoch that ran, which may have to be published still.
 
-        A driver may have died between its claim and that. Before a record by which the job goes on elsewhere, at an
-        earlier epoch or with another pipeline, all is published: that one has a whole index.
+        A driver may have died between its claim and that. All epochs before a record by which the job resumes at an
+            earlier epoch, or with another pipeline, are published: that record has a whole index.
         """
         found = last
         while found.is_claim and found.index is None and found.number:
@@ -297,7 +297,7 @@ class EpochLog:
             hint: as for `last`.
             now: reads the clock.
             first: makes the record from which a new job begins, number 0.
-            may: is entered while a record is put; raises for one who has no say any more.
+            may: is entered while a record is put; raises for a driver that was replaced.
 
         Raises:
             JobTakenOverError: a driver that took the lease later has claimed already, while this one paused.
@@ -330,7 +330,7 @@ class EpochLog:
             raise self._taken_over(record.number)
 
     def check_is_last(self, record: LogRecord, failure: Exception) -> None:
-        """Say that another driver has the job if it has put a record behind this one: then no failure counts here.
+        """Raise that another driver has the job if it has put a record behind this one: no failure counts then.
 
         It may have removed it again, if this one paused for longer than records are kept.
 
@@ -374,13 +374,13 @@ class EpochLog:
     def _is_own(self, record: LogRecord) -> bool:
         """Return whether the stored record is this driver's own, and only the answer was lost."""
         found = self._records.read(self._name(record.number))
-        # Byte for byte: a record with the same token may come from an earlier run, whose write arrived late.
+        # Byte for byte: a record with the same token may be that of an earlier run, whose write arrived late.
         return found is not None and found.data == written_record(record)
 
     def at(self, start: float | datetime) -> LogRecord:
         """Return the record that an epoch left, as `job.epoch` counts them, or the last one not later than a time.
 
-        Of a thousand records ten are read: epochs and clock go up.
+        Of a thousand records ten are read: epochs and clock increase.
 
         Raises:
             ValueError: there is none, or none any more.
@@ -401,7 +401,7 @@ class EpochLog:
         return found
 
     def _kept(self, number: int) -> LogRecord | None:
-        """Return a record unless it stands before the floor: its state may be gone, although it is there still."""
+        """Return a record unless it is before the floor: its state may be removed, although the record still exists."""
         return self.read(number) if number >= self.floor() else None
 
     def _first_where(self, is_so: Callable[[LogRecord], bool]) -> LogRecord | None:
@@ -422,7 +422,7 @@ class EpochLog:
         return 0 if found is None else int(unpacked(found.data))
 
     def raise_floor(self, number: int) -> None:
-        """Let no record before this one count any more; said before they are removed."""
+        """Invalidate the records before this one; stored before they are removed."""
         while (found := self._records.read(self._floor_name())) is None or int(unpacked(found.data)) < number:
             if self._records.write(self._floor_name(), packed(number), 1 if found is None else found.version + 1):
                 return
@@ -432,10 +432,10 @@ class EpochLog:
 
     def remove(self, number: int) -> None:
         """Remove a record from which no driver starts any more."""
-        self._records.forget(self._name(number))  # The floor says that it counts no more.
+        self._records.forget(self._name(number))  # By the floor it is already invalid.
 
     def since(self, number: int) -> Iterator[LogRecord]:
-        """Give a record and all that came after it."""
+        """Yield a record and all records after it."""
         while (found := self.read(number)) is not None:
             yield found
             number += 1

@@ -36,7 +36,7 @@ class EpochLoad(NamedTuple):
         seconds: how long it took.
         items: how many it read.
         left: the backlog behind them that the next epoch may read, as far as it is known.
-        has_more: a source that does not know its backlog gave as many items as the epoch could take.
+        has_more: a source that does not know its backlog returned all items that the epoch could take.
     """
 
     began: float
@@ -53,9 +53,9 @@ _SHARE, _LONG, _IN_A_ROW = 0.8, 0.1, 3
 _LONGEST_CONSTANT = 0.02
 """Seconds that the shortest epoch takes for itself at most, as far as nothing else is known: the rest is its items'."""
 _RECENT = 5
-"""Epochs of which the quickest says what an item costs: what holds up an epoch now and then is not its items."""
+"""Epochs of which the quickest shows the cost of an item: other delays of an epoch are not that of its items."""
 _MANY = 1_000
-"""Items of which one epoch says what those behind it take; of fewer, two in a row do."""
+"""Items of which one epoch shows the cost of the next ones; of fewer, two in a row do."""
 _RISING = 0.5
 """The part of a high load at which Spark begins to start."""
 _CALM = 0.4
@@ -65,7 +65,7 @@ _HALF_LIFE = 3.0
 _STAY, _LONGEST_STAY, _SOON = 10.0, 50.0, 60.0
 """Seconds that epochs stay on Spark at least; it doubles, up to a limit, when they return within a minute."""
 _FIRST_EPOCHS, _SLOWER, _IN_A_ROW_SLOWER = 3, 1.2, 5
-"""Epochs behind a move that say nothing, since workers start; how much slower than here, and how often, is too slow."""
+"""Epochs behind a move that do not count, since workers start; by which factor, and how often in a row, is too slow."""
 
 
 class EpochPlacement:
@@ -106,7 +106,7 @@ class EpochPlacement:
         Args:
             start: seconds that a start takes.
         """
-        # The least of several: epochs of few items, with which a job begins, say little of what each of many takes.
+        # The least of several: epochs of few items, with which a job begins, show little of the cost of each of many.
         return self.is_rising and (min(self._backlogs) >= start or self._arriving >= _CALM)
 
     @property
@@ -119,20 +119,20 @@ class EpochPlacement:
         return self.engine == "spark" and now - self._moved > _SOON
 
     def after(self, load: EpochLoad) -> None:
-        """Take the load of an epoch, which ran where `engine` says."""
+        """Take the load of an epoch, which ran on `engine`."""
         is_here = self.engine == "inprocess"
         if is_here and load.items > 0:
             self._learn(load)
         ended = load.began + load.seconds
         interval = max(load.seconds, ended - self._ended, 1e-3)
-        # Few items in a long epoch say little of a backlog: behind a pause of the machine, the next one reads it all.
+        # Few items in a long epoch show little of a backlog: behind a pause of the machine, the next one reads it all.
         left = load.left if load.items >= _MANY else min(load.left, self._left)
         arrived = max(0.0, load.items + load.left - self._left)
         self._left = load.left
         work, backlog = load.items * self._of_each, left * self._of_each
         weight = 1 - 0.5 ** (interval / _HALF_LIFE)
         self._share += weight * (work / interval - self._share)
-        # At most one core: what comes at once is a backlog, and not what keeps arriving.
+        # At most one core: items that arrive at once are a backlog, and not the rate of arrival.
         self._arriving += weight * (min(arrived * self._of_each / interval, 1.0) - self._arriving)
         self._ended = ended
         self._backlogs.append(backlog)
@@ -152,7 +152,8 @@ class EpochPlacement:
         self._shortest = min(self._shortest, load.seconds)
         self._recent.append(load)
         # A pause of the machine, charged to two items, would move a job that has no work; and keep it away, since
-        # nothing is learned of this process elsewhere. Epochs of few items say little beside those of many.
+        # nothing is measured of this process while it runs elsewhere. Epochs of few items show little beside those of
+        # many.
         most = max(each.items for each in self._recent)
         constant = min(self._shortest, self._costs.of_itself or self._shortest)
         least = min((each.seconds - constant) / each.items for each in self._recent if 2 * each.items >= most)
@@ -282,7 +283,7 @@ class EngineChoice:
         while (status := engines.spark_status(start=True)) == "starting":
             time.sleep(_PAUSE)  # Nothing runs here meanwhile.
         if status == "absent":
-            return False  # What is wrong with the keys says more than a Spark that nobody asked for.
+            return False  # The error about the keys is clearer than a start of Spark that was not asked for.
         self._pinned = "spark"
         kept_shards.forget(self._job)
         return True

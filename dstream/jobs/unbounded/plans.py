@@ -62,7 +62,7 @@ def check_sinks(plan: PipelinePlan, call: str) -> None:
         call: what was called, for the message.
 
     Raises:
-        UnsupportedError: one of them means all items of a job at once; the message says what to use.
+        UnsupportedError: one of them means all items of a job at once; the message contains what to use.
     """
     for write in plan.writes:
         instead = getattr(write.sink, "instead_of_epochs", None)
@@ -81,7 +81,7 @@ def steps_of_plan(plan: PipelinePlan, memory: Mapping[str, ShardIndex]) -> dict[
     """Return the operators of a plan whose state outlives an epoch, by the names under which it is found again.
 
     Args:
-        plan: that of the job, or one with which the job may go on.
+        plan: that of the job, or one with which the job may continue.
         memory: where the state of the steps of the job is.
     """
     processors = processors_of(memory)
@@ -108,7 +108,7 @@ def processors_of(memory: Mapping[str, ShardIndex]) -> Processors:
 
 
 def with_kept_parallelism(node: ProcessorGraph, processors: Processors) -> VertexGraph:
-    """Return the graph of an operation, in which each vertex that says no number has that of the job, if it has one.
+    """Return the graph of an operation, in which each vertex without a number has that of the job, if it has one.
 
     Args:
         node: the operation.
@@ -136,8 +136,8 @@ class OpenPlan:
         steps: the operators whose state outlives an epoch, by the names of their stages.
         sources_of: the sources whose items each of `stamps` sees.
         stamps_of: which of `stamps` lead to each of `steps`.
-        inputs_of: the sources whose items come by each input of a step, for those that are told when an input ends; and
-            the steps of other graphs whose processors go on for ever, by which items come.
+        inputs_of: the sources whose items arrive by each input of a step, for steps that are called when an input ends;
+            and the steps of other graphs whose processors run for ever, from which items arrive.
         read_steps: the calls that read them, by the names of their stages.
         refreshed: the seconds after which sides of joins are read again, by the `id` of what keeps them.
     """
@@ -155,7 +155,7 @@ class OpenPlan:
 
     @property
     def is_fed_by_processors(self) -> bool:
-        """Whether steps have to hear when processors of another graph have ended, which might have gone on for ever."""
+        """Whether steps are notified when processors of another graph have ended, which might have run for ever."""
         return any(origins - self.sources.keys() for inputs in self.inputs_of.values() for origins in inputs)
 
 
@@ -176,7 +176,7 @@ def open_plan(
         plan: of a job without an end.
         context: opens sources.
         ready: gives the graphs of processors as they are to run.
-        guarantee: what processors are told.
+        guarantee: the one that processors get.
 
     Raises:
         SourceError: a source is not there.
@@ -213,7 +213,7 @@ def open_plan(
 
 
 def _origins_of(root: Node, step: Step, reads: Mapping[int, str]) -> frozenset[str]:
-    """Return the names of an operation's origins; parts of a graph tell each other of an end."""
+    """Return the names of an operation's origins; parts of a graph notify each other of an end."""
     above = list(_reached([root], []))
     endless = (each for each in above if isinstance(each, OverEpochs) and each.step is not step)
     return frozenset(
@@ -237,7 +237,7 @@ def _refreshed(order: Sequence[Node]) -> dict[int, float]:
 def _with_kept_sides(several: Several) -> Several:
     """Return the same plan, in which the right side of a hash join is read in the first epoch, and kept for others.
 
-    A driver that goes on with the job reads it again. What several joins read is computed once in each run (`Fork`),
+    A driver that resumes the job reads it again. What several joins read is computed once in each run (`Fork`),
     and so is not kept by itself.
     """
     return cast(Several, fold(several, _with_kept_side))
@@ -268,7 +268,7 @@ def _names_of_sources(plan: PipelinePlan, before: Sequence[Node], after: Sequenc
             found = plan.stage_of(node) or next((each.name for each in others if each.where == node.step.where), None)
             # A source that is read twice is one: its offsets are recorded under the name that it got first.
             names.setdefault(id(is_open.source), found or f"source-{len(names) + 1}")
-            # Each stage is one source, so two of them on one line are told apart by their order.
+            # Each stage is one source, so two of them on one line are distinguished by their order.
             others = [each for each in others if each.name != found]
     return names
 
@@ -284,7 +284,7 @@ def _passing(core: Node) -> tuple[list[Read], set[int]]:
 
 
 def _reached(stack: list[Node], held: list[Node], until: type[Any] | tuple[()] = ()) -> Iterator[Node]:
-    """Give each operation once, without the right sides of hash joins, which come into `held`.
+    """Yield each operation once, without the right sides of hash joins, which are appended to `held`.
 
     Args:
         stack: where to begin.
@@ -348,11 +348,11 @@ class InThisEpoch:
 def epoch_plan(plan: OpenPlan, epoch: InThisEpoch) -> Several:
     """Return the plan of one epoch.
 
-    A stage that gives timestamps stands there once for each range, with all that is before it, so that each range has
+    A stage that gives timestamps is copied for each range, with all that is before it, so that each range has
     a time of its own.
 
     Raises:
-        UnsupportedError: something other than steps item by item stands before such a stage.
+        UnsupportedError: something other than steps item by item is before such a stage.
     """
     return _Filling(plan, epoch).result()
 
@@ -428,7 +428,7 @@ class _Filling:
         return [copy._replace(node=_again(node, copy.node)) for copy in self._copies[id(node.upstream)]]
 
     def _stamped(self, node: AssignTimestamps) -> Node:
-        """Return the stage once for each range. Where nothing is read, no time is told."""
+        """Return the stage once for each range. Where nothing is read, no time is reported."""
         parts = []
         for copy in self._copies[id(node.upstream)]:
             if copy.range is not None:
@@ -451,7 +451,7 @@ def _reading(node: Read, items: Any) -> Node:
 
 
 def _with_times(node: Node) -> Node:
-    """Return the reader of one range of a source that knows the time of each item, with the times."""
+    """Return the reader of one range of a source that has the time of each item, with the times."""
     if isinstance(node, Read):
         return _reading(node, with_times(node.source))
     assert isinstance(node, Unary), "nothing but what is read alone stands before native timestamps"

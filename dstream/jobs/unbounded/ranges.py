@@ -61,17 +61,17 @@ class _Empty:
 
 
 no_items = InRanges((_Empty(),))
-"""What stands where nothing is read."""
+"""The items where nothing is read."""
 
 
 def with_times(items: Source[Any]) -> Source[Any]:
-    """Return the items of a range, each behind its time, which their splits know."""
+    """Return the items of a range, each behind its time, from their splits."""
     return InRanges(tuple(_WithTimes(cast("TimedSplit[Any]", split)) for split in items.splits(1)))
 
 
 @dataclass(frozen=True, slots=True)
 class _WithTimes:
-    """A split whose items come behind their times."""
+    """A split that yields items behind their times."""
 
     split: TimedSplit[Any]
 
@@ -86,7 +86,7 @@ class Range(NamedTuple):
     Attributes:
         partition: its name.
         items: a bounded source.
-        ends: nothing will come behind it.
+        ends: no items will follow.
     """
 
     partition: str
@@ -98,7 +98,7 @@ class EpochInput(NamedTuple):
     """The input of one epoch from a source, and the position of the source after it.
 
     Attributes:
-        left: how many items it has behind that; None: it does not know.
+        left: the number of items behind that; None: unknown.
         expected: about how many they are; None: nothing is known.
     """
 
@@ -115,7 +115,7 @@ class BoundedAsStream:
     source: Source[Any]
 
     ends = True
-    """There is an end, after which nothing comes."""
+    """There is an end, after which no items arrive."""
 
     @property
     def label(self) -> str:
@@ -143,7 +143,7 @@ def ranges_of(
     Args:
         source: of items without an end, or a `BoundedAsStream`.
         mark: how far it has been read.
-        most: at most so many items of each partition.
+        most: the most items of each partition.
         now: the reading of the clock.
         keep: for how many seconds the offset of a partition is kept that the source leaves out.
 
@@ -161,7 +161,7 @@ def ranges_of(
     changed = [partition for partition in _in_order(reached) if _has_news(partition, reached, mark.offsets)]
     check_offsets(source, {partition: reached[partition] for partition in changed})
     ranges = [Range(each, InRanges((source.split(each, mark.offsets.get(each), reached[each]),))) for each in changed]
-    # Only a source that says so ends: a folder without files may get some.
+    # Only a source with `ends` ends: a folder without files may get some.
     has_ended = not reached and bool(getattr(source, "ends", False))
     if has_ended:
         # Without its offsets: nothing will be read behind them, and they would stay in each record.
@@ -181,8 +181,8 @@ def _backlog(found: Mapping[str, Offset], name: str, otherwise: int | None) -> i
 def _read_to(reached: dict[str, Offset], mark: SourceMark, now: float, keep: float, identity: Identity) -> SourceMark:
     """Return how far a source has been read then.
 
-    A partition that is left out may come back, as a file that is renamed while the folder is looked through: it goes on
-    where it was, so that nothing is lost or read twice.
+    A partition that is left out may be shown again, as a file that is renamed while the folder is listed: it resumes
+        where it was, so that nothing is lost or read twice.
     """
     left_out = {name: mark.left_out.get(name, now) for name in mark.offsets if name not in reached}
     left_out = {name: since for name, since in left_out.items() if now - since < keep}
@@ -193,7 +193,7 @@ def _read_to(reached: dict[str, Offset], mark: SourceMark, now: float, keep: flo
 def _identity_after(source: StreamSource[Any], mark: SourceMark, reached: Mapping[str, Offset]) -> Identity:
     """Return the identity of the source of offsets as it was when they were read: the next run compares with it."""
     before = mark.identity
-    if not before:  # it did not say yet
+    if not before:  # it had none yet
         return identity_of(source)
     if isinstance(before, str) or reached.keys() <= mark.offsets.keys():
         return before
@@ -222,7 +222,7 @@ def check_offsets(source: StreamSource[Any], offsets: Mapping[str, Offset]) -> N
 
 
 def _has_news(partition: str, reached: Mapping[str, Offset], read: Mapping[str, Offset]) -> bool:
-    """Say whether there is something to read. Of a record, tuples may come back as lists."""
+    """Return whether there is something to read. Tuples of a record may be read back as lists."""
     return partition not in read or _plain(reached[partition]) != _plain(read[partition])
 
 
@@ -231,7 +231,7 @@ def _plain(offset: Offset) -> Offset:
 
 
 def _in_order(partitions: Iterable[str]) -> list[str]:
-    """Return partitions in an order in which 10 stands behind 9."""
+    """Return partitions in an order in which 10 is behind 9."""
     return sorted(partitions, key=lambda name: (len(name) if name.isdigit() else 0, name))
 
 

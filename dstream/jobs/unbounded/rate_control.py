@@ -14,7 +14,7 @@ __all__ = ["BatchSize", "EpochCosts", "PollInterval", "RefreshedSides", "SmallEp
 _MEMORY = 0.9
 """What an epoch counts in comparison to the one after it."""
 _SPREAD = 0.1
-"""By which part of their mean the sizes of epochs must differ to say what one item costs."""
+"""The part of their mean by which the sizes of epochs must differ to show the cost of one item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class BatchSize:
         """Return the batch size after an epoch.
 
         An epoch that took too long makes the next ones smaller. Only one that was nearly full makes them larger, at
-        most twice, since a small one says little of what many items cost. Where an epoch takes long however few its
+        most twice, since a small one shows little of the cost of many items. Where an epoch takes long however few its
         items are, smaller ones would only make the job slower: items may then take half as long as the epoch itself.
         Behind a long backlog results are late anyway, and the constant cost of fewer epochs is less.
 
@@ -133,7 +133,7 @@ class PollInterval:
     _began: float = 0.0
 
     def begins(self) -> None:
-        """Say that sources are asked now."""
+        """Mark the begin of an epoch, when sources are asked."""
         self._began = monotonic()
 
     def after_news(self) -> float:
@@ -150,7 +150,7 @@ class PollInterval:
 
 
 _MOST_DIVIDED = 64
-"""So many epochs at most are divided before one task is tried again."""
+"""The most epochs that are divided before one task is tried again."""
 
 
 class SmallEpochs:
@@ -168,7 +168,7 @@ class SmallEpochs:
         self._divided_next = 1
 
     def begin(self, *, may_be: bool) -> bool:
-        """Say whether the epoch that begins is expected to be small, if it may be."""
+        """Return whether the epoch that begins is expected to be small, if it may be."""
         self._is_tried = self._is_expected and may_be
         return self._is_tried
 
@@ -199,7 +199,7 @@ class RefreshedSides:
         self._read: dict[int, tuple[float, CacheIdentity]] = {}
 
     def are_due(self, now: float) -> bool:
-        """Say whether an epoch at that time reads a side."""
+        """Return whether an epoch at that time reads a side."""
         return any(self._is_due(place, now) for place in self._every)
 
     def _is_due(self, place: int, now: float) -> bool:

@@ -43,13 +43,13 @@ Same: TypeAlias = Callable[[StreamSource[Any], SourceMark], bool]
 def marks_of(
     plan: OpenPlan, before: Mapping[str, SourceMark], now: float, same: Same | None = None
 ) -> dict[str, SourceMark]:
-    """Return where the sources of a plan go on: those that were read where they were, others where they begin.
+    """Return where the sources of a plan resume: those that were read where they were, others where they begin.
 
     Args:
         plan: with its sources.
         before: how far sources were read, by the names of their stages.
         now: the reading of the clock.
-        same: says whether a source is the one that was read; unset, `is_same`.
+        same: returns whether a source is the one that was read; unset, `is_same`.
 
     Raises:
         SourceError: a source that is new cannot begin.
@@ -64,7 +64,7 @@ def marks_of(
 
 def _begun(source: StreamSource[Any], now: float) -> SourceMark:
     offsets = dict(source.begin())
-    # Here, where the source is known: a record that cannot hold an offset would not say whose it is.
+    # Checked while the source is known: a record that cannot contain an offset would not name the source.
     check_offsets(source, offsets)
     return SourceMark(offsets, False, now, identity=identity_of(source))
 
@@ -78,7 +78,7 @@ def is_same(source: StreamSource[Any], mark: SourceMark) -> bool:
 
 
 def _may_be_same(source: StreamSource[Any], mark: SourceMark) -> bool:
-    """Say the same; of a source that does not answer now, the run of the job finds out, which may wait for it."""
+    """Return whether a source may be the one that was read; if it does not answer, the run of the job decides."""
     try:
         return is_same(source, mark)
     except SourceUnavailableError:
@@ -88,7 +88,7 @@ def _may_be_same(source: StreamSource[Any], mark: SourceMark) -> bool:
 def check_sources_go_on(
     plan: PipelinePlan, context: Collections, before: LogRecord | None, forgets: bool = False
 ) -> None:
-    """Refuse a pipeline whose sources cannot begin, or go on where a job was.
+    """Refuse a pipeline whose sources cannot begin, or resume where a job was.
 
     Args:
         plan: the pipeline.
@@ -122,8 +122,8 @@ class SameSources:
     def check(self, read: Mapping[str, SourceMark]) -> None:
         """Refuse a source that was made anew, such as a topic: the earlier offsets belong to another one.
 
-        Within five seconds nobody looks again, since a source may have to ask a server. One that cannot say now what it
-        is, for whatever reason, is asked the next time.
+        Within five seconds it is not checked again, since a source may have to ask a server. One that fails, for
+        whatever reason, is asked the next time.
 
         Args:
             read: how far sources were read, by the names of their stages.
@@ -169,7 +169,7 @@ T = TypeVar("T")
 
 
 def is_of(records: Sequence[LogRecord], plan: OpenPlan) -> bool:
-    """Say whether records are those of a plan, as far as they speak of its stages.
+    """Return whether records are those of a plan, as far as they speak of its stages.
 
     Args:
         records: the last one with a whole index, and all after it.
@@ -198,7 +198,7 @@ def fitting(records: Sequence[LogRecord], plan: OpenPlan) -> list[LogRecord]:
 
 
 def with_plan(record: LogRecord, plan: OpenPlan, index: Mapping[str, Any]) -> LogRecord:
-    """Return the record by which a job goes on with a plan: new sources begin, and those that are gone do not stay.
+    """Return the record by which a job continues with a plan: new sources begin, and removed ones are dropped.
 
     Args:
         record: a claim.

@@ -41,9 +41,9 @@ _log = logging.getLogger("dstream.jobs")
 
 _SHARDS = 64
 _EPOCH = 0.2
-"""Seconds that an epoch should take, unless the user says something else."""
+"""Seconds that an epoch should take, unless the user sets another length."""
 _LONGEST_EPOCH = 1.0
-"""Seconds that one may take behind a long backlog, unless the user says how long epochs are."""
+"""Seconds that one may take behind a long backlog, unless the user sets the length of epochs."""
 _LOOK, _LONGEST_LOOK = 0.01, 0.05
 """Seconds between two looks at sources on the local engine, where an epoch costs milliseconds."""
 
@@ -58,10 +58,10 @@ class UnboundedRun:
         log: its records.
         hint: the number of a record that was published, as was all before it.
         config: how it is to run.
-        clock: says what time it is.
+        clock: returns the time.
         load: loads a pickle, if the storage lets it.
         place: where the user submitted the job.
-        move: says how far the job is.
+        move: sets the status of the job.
         progressed: is called when an epoch was published.
         drops: the job may forget what it kept for stages that the pipeline has no more.
 
@@ -100,7 +100,7 @@ class UnboundedRun:
         self._move = move
         self._progressed = progressed
         self._drops = drops or config.force is True
-        self._lock = threading.RLock()  # A log handler that hears of a status may ask the job for something.
+        self._lock = threading.RLock()  # A log handler that is called for a status may call the job.
         # Never cleared: once it is set, the run ends at its next look.
         self._woken = threading.Event()
         self._running: Running | None = None
@@ -203,7 +203,7 @@ class UnboundedRun:
     def _going_on(self) -> Iterator[None]:
         """Do something only if the run was not asked to stop, and let such requests wait meanwhile.
 
-        One that was left behind, since it could not stop, may come here while another run is under way.
+        A run that was left behind, since it could not stop, may get here while another run is under way.
         """
         with self._lock:
             self._check_stop()
@@ -218,8 +218,8 @@ class UnboundedRun:
     def _claim(self) -> None:
         """Become the committing driver, and publish the output that the last record names."""
         before, mine = self._log.claim(self._hint, self._clock, self._first_record, self._going_on)
-        # What the state of the job says to be published is not asked of the sinks, which may have forgotten it: Kafka
-        # does so a week after the last commit.
+        # Epochs that are published by the state of the job are not looked up in the sinks, which may have forgotten
+        # them: Kafka does so a week after the last commit.
         if (last := self._log.last_run(before)).number > self._hint:
             self._publish_left(last, mine)
         # Behind the publication: a record with a whole index ends the search for epochs that were not published.
@@ -240,13 +240,13 @@ class UnboundedRun:
         self._looks = _looks(engine().name, self._config.epoch_length)
         self._pace = PollInterval(*self._looks[None])
         sources, most = self._runner.open_plan.sources, self._config.max_items
-        # Of each engine: what it takes for an item says nothing of the other one.
+        # Of each engine: the time of an item on one does not show that on the other.
         longest = _LONGEST_EPOCH if self._config.epoch_length is None else epoch_length
         size = BatchSize(epoch_length, most=most, longest=longest)
         self._admissions = {each: dict.fromkeys(sources, size) for each in self._looks}
 
     def _publish_left(self, last: LogRecord, mine: LogRecord) -> None:
-        """Publish the output of the last record, unless it is gone and its items are to be read again anyway."""
+        """Publish the output of the last record, unless it was removed and its items are read again anyway."""
         start_at = self._config.start_at
         try:
             self._publish(last, mine)
@@ -256,12 +256,12 @@ class UnboundedRun:
             _log.warning("job %s: epoch %d is not published but read again: %s", self._job, last.published, error)
 
     def _started_over(self, start_at: Any, mine: LogRecord) -> LogRecord:
-        """Put a record that goes on behind an earlier one, and return it."""
+        """Put a record that continues behind an earlier one, and return it."""
         earlier = self._log.at(start_at)
         states = self._restored(earlier)
         again = dataclasses.replace(
             earlier.claimed(mine.number + 1, mine.token, mine.now, mine.lease),
-            # A whole index: whoever looks for state, or for an unpublished epoch, stops at this record.
+            # A whole index: a search for state, or for an unpublished epoch, stops at this record.
             index=states.index(),
             published=mine.published,
         )
@@ -269,7 +269,7 @@ class UnboundedRun:
         return again
 
     def _restored(self, before: LogRecord) -> StatesOfSteps:
-        """Return where the state of steps is, as the last record says."""
+        """Return where the state of steps is, from the last record."""
         plan = self._runner.open_plan
         files = self._state_files() if plan.steps else None
         records = self._since_checkpoint(before)
@@ -330,7 +330,7 @@ class UnboundedRun:
             self._pace.begins()
             before = self.record
             assert before is not None, "it was claimed"
-            now = max(self._clock(), before.now)  # A clock that goes back stands still here.
+            now = max(self._clock(), before.now)  # A clock that was set back does not advance.
             engine = self._engines.next(monotonic())
             self._pace.shortest, self._pace.longest = self._looks[engine]
             news = self._news(before, now, engine)
@@ -339,7 +339,7 @@ class UnboundedRun:
                 self._epoch(before, news, time, now, engine)
                 self._woken.wait(self._pace.after_news())
             elif all(some.mark.has_ended for some in news.values()):
-                # Steps behind endless processors hear of their end in one more epoch, and in no second one.
+                # Steps behind endless processors are notified of their end in one more epoch, and in no second one.
                 if self._has_told_ends or not self._runner.open_plan.is_fed_by_processors:
                     return
                 self._has_told_ends = True
@@ -386,7 +386,7 @@ class UnboundedRun:
         self._retained.note(now, time.of_stamps(ran.record.times))
         seconds = monotonic() - began
         self._measures.take(seconds, ran.seconds, news, engine)
-        if not self._is_first:  # In the first one workers start, which says nothing of what items cost.
+        if not self._is_first:  # In the first one workers start, which is not the cost of items.
             self._learn(ran, began, seconds, news)
         self._is_first = False
         self._progressed()

@@ -50,14 +50,14 @@ class _Checkpoint(NamedTuple):
 
 
 _AT_ONCE = 2
-"""Records that are removed behind an epoch: more than one, so that all are removed that come; a hundred take long."""
+"""Records that are removed behind an epoch: more than one, so that they do not pile up; a hundred take long."""
 
 
 class LogCompaction:
     """The removal of records that are older than a checkpoint of some time ago.
 
-    What has to go is found when a checkpoint is written, and goes behind the epochs that follow, a few records behind
-    each. What that costs does not depend on how many records are kept, which may be millions.
+    Records and files to remove are found when a checkpoint is written, and removed behind the epochs that follow, *n*
+    records behind each. The cost does not depend on the number of records that are kept, which may be millions.
 
     Args:
         log: of the job.
@@ -79,7 +79,7 @@ class LogCompaction:
         """Note a published record; remove some of the records that are too old, and return their number.
 
         Raises:
-            EngineError: the storage fails. Nothing is lost then: the next call goes on.
+            EngineError: the storage fails. Nothing is lost then: the next call continues.
         """
         if record.index is not None:
             self._find_checkpoints(record)
@@ -89,7 +89,7 @@ class LogCompaction:
         return self._removed(record.number) if self._left else 0
 
     def _drop(self, until: float) -> None:
-        """Let the records go before the newest checkpoint that is old enough: those behind it need its index."""
+        """Drop the records before the newest checkpoint that is old enough: those behind it need its index."""
         while len(self._checkpoints) > 1 and self._checkpoints[1].now < until:
             first, then = self._checkpoints[0].number, self._checkpoints[1].number
             needed = self._needed_from(then, self._begun_with)
@@ -130,7 +130,7 @@ class LogCompaction:
     def _needed_from(self, first: int, begun_with: Iterable[int]) -> set[str]:
         """Return the files of earlier records that a checkpoint needs, or any record behind it.
 
-        All these go on from its index, and name files that are newer, or from that of an earlier record, which they
+        All these continue from its index, and name files that are newer, or from that of an earlier record, which they
         have as a whole.
         """
         needed = set[str]()
@@ -147,7 +147,7 @@ class LogCompaction:
         Also those that a driver before has left.
         """
         if self._log.read(last + 1) is not None:
-            return 0  # Another driver decides, and may need what this one does not know of.
+            return 0  # Another driver decides, and may need records that this one has not read.
         count = min(_AT_ONCE, len(self._left))
         for _ in range(count):
             record = self._log.read(self._left[0])

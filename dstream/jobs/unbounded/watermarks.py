@@ -1,7 +1,7 @@
 """`EventTime`: time and watermarks of partitions and steps between epochs, and late items.
 
-Tasks tell the watermarks of the partitions that they read; the driver knows all others. A partition that has been idle
-for long, or has ended, holds nobody back. Everything here is computed from the last record and one reading of the
+Tasks report the watermarks of the partitions that they read; the driver has all others. A partition that has been idle
+for long, or has ended, delays no watermark. Everything here is computed from the last record and one reading of the
 clock, and nothing is changed.
 """
 
@@ -83,7 +83,7 @@ class RetainedWatermarks:
             reached = self._reached.setdefault(stamp, deque())
             if watermark > (reached[-1][1] if reached else NO_WATERMARK):
                 reached.append((now, watermark))
-            # The last one from before that time stays: it tells how far the input was then.
+            # The last one from before that time stays: it shows how far the input was then.
             while len(reached) > 1 and reached[1][0] <= now - self._seconds:
                 reached.popleft()
 
@@ -112,15 +112,16 @@ class EventTime:
     """The time of an epoch that may begin now.
 
     Args:
-        plan: says which partitions lead to which steps.
+        plan: contains which partitions lead to which steps.
         before: the last record.
         sources: how far each source will have been read.
         now: the reading of the clock of the epoch.
         started_at: that of the driver when it began: no partition has been idle for longer.
         is_resumed: it would be the first epoch of the driver.
         load: loads a pickled policy.
-        retained: says how far the first of some stages that give timestamps was when others are waited for no longer.
-        is_over: all sources have ended, and processors that might go on for ever: the job has one epoch left.
+        retained: returns how far the first of several stages that give timestamps was when others are no longer waited
+            for.
+        is_over: all sources have ended, and processors that might run for ever: the job has one epoch left.
     """
 
     def __init__(
@@ -169,7 +170,7 @@ class EventTime:
         return _Known(found.watermark, kept, max(found.heard_at, self._started_at))
 
     def _found_at(self, place: TimedPartition) -> float:
-        """Return when a partition was found of which no epoch has told: with its source, or in this epoch."""
+        """Return when a partition was found that no epoch has reported: with its source, or in this epoch."""
         source = self._before.sources.get(place.source)
         if source is None or place.partition not in source.offsets:
             return self._now
@@ -189,7 +190,7 @@ class EventTime:
         Args:
             step: its name.
             epoch: the number of the epoch.
-            read: the places of which tasks will tell the time.
+            read: the places whose time tasks will report.
         """
         stamps = self._plan.stamps_of[step]
         mark = self._before.steps.get(step, _NEW_STEP)
@@ -202,16 +203,16 @@ class EventTime:
         )
 
     def _ended_inputs(self, step: str) -> frozenset[int]:
-        """Return the inputs of a step that have ended, if it is one that is told."""
+        """Return the inputs of a step that have ended, if it is one that is notified."""
         inputs = self._plan.inputs_of.get(step, ())
         return frozenset(n for n, origins in enumerate(inputs) if all(map(self._is_at_its_end, origins)))
 
     def _is_at_its_end(self, origin: str) -> bool:
-        """Say whether nothing more comes from a source, or from processors that may go on for ever."""
+        """Return whether no more items arrive from a source, or from processors that may run for ever."""
         return self._sources[origin].has_ended if origin in self._sources else self._is_over
 
     def _has_new_end(self, step: str) -> bool:
-        """Say whether an input of a step has ended of which the step has not heard yet."""
+        """Return whether an input of a step has ended of which the step was not notified yet."""
         inputs, before = self._plan.inputs_of.get(step, ()), self._before.sources
         is_new = step not in self._before.steps
         return any(
@@ -254,12 +255,12 @@ class EventTime:
         return not self._sources[place.source].goes_on(place.partition)
 
     def _is_idle(self, place: TimedPartition, heard_at: float | None = None) -> bool:
-        """Say whether a partition holds no time back, unless it gives an event."""
+        """Return whether a partition holds no time back, unless it gives an event."""
         heard_at = self._known[place].heard_at if heard_at is None else heard_at
         return self._has_ended(place) or self._now - heard_at >= self._plan.stamps[place.stamp].idle_timeout
 
     def _awaits(self, stamp: str) -> bool:
-        """Say whether time waits at a stage for a source without partitions, which may still give some."""
+        """Return whether time waits at a stage for a source without partitions, which may still give some."""
         timeout = self._plan.stamps[stamp].idle_timeout
         marks = [self._sources[source] for source in self._plan.sources_of[stamp]]
         return any(self._is_empty(mark) and self._now - self._begun_at(mark) < timeout for mark in marks)
@@ -290,7 +291,7 @@ class EventTime:
     def after(
         self, receipts: Iterable[PartitionReceipt], read: Iterable[TimedPartition]
     ) -> dict[TimedPartition, PlaceTime]:
-        """Return how far time has come when an epoch has run.
+        """Return the times of all places after an epoch.
 
         Raises:
             EngineError: of a partition that was read nothing is known.
@@ -298,7 +299,7 @@ class EventTime:
         told: dict[TimedPartition, PartitionReceipt] = {}
         for each in receipts:
             place = TimedPartition(each.stamp, *each.partition)
-            # A bounded source is one partition that several tasks read: one that got no item knows less.
+            # A bounded source is one partition that several tasks read: one that got no item has less information.
             told[place] = each if place not in told or each.items else told[place]
         if missing := [place for place in read if place not in told]:
             raise EngineError(f"the engine did not say how far time has come in partition {missing[0].partition!r}")
@@ -310,14 +311,14 @@ class EventTime:
     def _after(self, place: TimedPartition, told: PartitionReceipt | None) -> PlaceTime:
         known = self._known[place]
         if told is None:
-            # Not the end of time, which counts only while a partition is left out: it goes on when it comes back.
+            # Not the end of time, which counts only while a partition is left out: it continues when it is shown again.
             watermark = known.watermark if self._has_ended(place) else self._watermark(place)
             return PlaceTime(watermark, dumps_named_by_reference(known.policy), known.heard_at)
         heard_at = self._now if told.items else known.heard_at
         return PlaceTime(told.watermark, dumps_named_by_reference(told.policy), heard_at)
 
     def clock_after(self, times: Mapping[TimedPartition, PlaceTime]) -> int | None:
-        """Return the clock of the job after an epoch: the least watermark of partitions that count. It never goes back.
+        """Return the clock of the job after an epoch: the least watermark of partitions that count. It never decreases.
 
         Args:
             times: what `after` gave.
@@ -347,7 +348,7 @@ class EventTime:
 
         Args:
             receipts: one of each task and step.
-            deadlines: says what a step waits for, in all its shards.
+            deadlines: returns what a step waits for, in all its shards.
         """
         reached = {step: mark.watermark for step, mark in self._before.steps.items()}
         for each in receipts:
@@ -364,7 +365,7 @@ def log_late(job: str, before: LogRecord, record: LogRecord) -> None:
     Args:
         job: its id.
         before: the record of the epoch before.
-        record: that of the epoch; counts go from the beginning of the job.
+        record: that of the epoch; counts start at the beginning of the job.
     """
     late = {stage: _late(record, stage) - _late(before, stage) for stage in record.counts}
     told = ", ".join(f"{count:,} at {stage!r}" for stage, count in late.items() if count > 0)
