@@ -119,7 +119,7 @@ class BaseStream(Generic[T]):
         key. Costs a shuffle of the keys' first items, two if the order is to be kept.
 
         Raises:
-            UnstableKeyError: a key has no hash, or one that comes from its identity.
+            UnstableKeyError: a key has no hash, or that of its identity.
 
         Example:
             >>> Stream.of("b", "a", "B", "b").distinct(key=str.lower).to_list()
@@ -292,7 +292,7 @@ class BaseStream(Generic[T]):
     def reduce(self, identity: T, op: Callable[[T, T], T], /) -> T: ...
 
     @overload
-    def reduce(  # type: ignore[overload-overlap]  # As said below.
+    def reduce(  # type: ignore[overload-overlap]  # As below.
         self, identity: U, accumulator: Callable[[U, T], U], combiner: Callable[[U, U], U], /
     ) -> U: ...
 
@@ -412,15 +412,15 @@ class BaseStream(Generic[T]):
     # Terminal operations: short circuits
 
     def any_match(self, predicate: Callable[[T], object]) -> bool:
-        """Say whether any item satisfies `predicate`; False for no items. Stops at the first that does."""
+        """Return whether any item satisfies `predicate`; False for no items. Stops at the first that does."""
         return self._finds(predicate, "any_match")
 
     def all_match(self, predicate: Callable[[T], object]) -> bool:
-        """Say whether every item satisfies `predicate`; True for no items. Stops at the first that does not."""
+        """Return whether every item satisfies `predicate`; True for no items. Stops at the first that does not."""
         return not self._finds(Negated(running_function(predicate, "predicate")), "all_match")
 
     def none_match(self, predicate: Callable[[T], object]) -> bool:
-        """Say whether no item satisfies `predicate`; True for no items. Stops at the first that does."""
+        """Return whether no item satisfies `predicate`; True for no items. Stops at the first that does."""
         return not self._finds(predicate, "none_match")
 
     def find_first(self) -> Optional[T]:
@@ -445,7 +445,7 @@ class BaseStream(Generic[T]):
         """Print a table of the first `n` items, one line for each; long values are cut.
 
         Fields of dataclasses and named tuples, keys of dicts, and the places of tuples are columns, if all
-        items are of one shape. Runs as much as `limit(n + 1)` does, to say whether there are more items.
+        items are of one shape. Runs as much as `limit(n + 1)` does, to show whether there are more items.
 
         Example:
             >>> Stream.of(("whale", 3), ("sea", 12), ("ship", 5)).head(2)
@@ -534,20 +534,20 @@ class BaseStream(Generic[T]):
         into: Collector[T, Any, Any] | Reducer[T, Any] | None = None,
         routes: bool = False,
     ) -> Drawing | None:
-        """Say in which stages the stream would run, where items are shuffled and why. Nothing runs or starts.
+        """Explain in which stages the stream would run, where items are shuffled and why. Nothing runs or starts.
 
         What is known only when it runs, such as the number of files, is given as a range. On Spark, each function
-        has its route: `columns`, `inlined`, or `Python: calls json.loads`; `dstream docs columns` says more.
+        has its route: `columns`, `inlined`, or `Python: calls json.loads`; see `dstream docs columns`.
 
         Args:
             format: `"text"` prints; `"dot"`, `"mermaid"`, `"svg"` and `"html"` return a drawing, which is
                 a str; a notebook shows the last two.
             into: a collector or a reducer that ends the stream; unset, `to_list()` does.
-            routes: whether to say why each function has its route, and what to write instead where that is easy.
+            routes: whether to explain why each function has its route, and what to write instead where that is easy.
 
         Raises:
             IllegalStateError: the stream is closed or could never finish.
-            UnsupportedError: the engine does not run such a stream, or `into` does not say what it writes.
+            UnsupportedError: the engine does not run such a stream, or `into` does not describe what it writes.
             ValueError: there is no such format.
 
         Example:
@@ -615,7 +615,7 @@ class BaseStream(Generic[T]):
             raise AttributeError(no_such_name(type(self), name, self._kinds["Stream"]))
 
         def __getitem__(self, key: object) -> NoReturn:
-            # `dict(stream)` comes here as well: it takes what has `keys()`, as streams of entries do, for a mapping.
+            # `dict(stream)` calls this as well: it takes what has `keys()`, as streams of entries do, for a mapping.
             raise TypeError(
                 "a stream has no items by number or key: limit(n).to_list() gives the first ones, to_list() all; "
                 "collect(to_map(key, value)) makes a dict, and dict(iter(stream)) one of pairs"
@@ -638,7 +638,7 @@ class BaseStream(Generic[T]):
         self._lifetime.check_open()
         return type(self)(node, self._runtime, Lifetime((self._lifetime,)))
 
-    def _as(self, kind: str, node: Node) -> R:  # type: ignore[type-var]  # The caller says of which items.
+    def _as(self, kind: str, node: Node) -> R:  # type: ignore[type-var]  # The caller determines the type of the items.
         """Return a stream of another type, given by its name, that ends in `node`."""
         self._lifetime.check_open()
         made: Any = BaseStream._kinds[kind](node, self._runtime, Lifetime((self._lifetime,)))
@@ -672,7 +672,7 @@ class BaseStream(Generic[T]):
     # How plans are run
 
     def _planned(self, node: Node, *, needs_end: bool) -> Node:
-        """Return the plan of `node` as engines know it, if it can run."""
+        """Return the plan of `node` in the operations of engines, if it can run."""
         self._lifetime.check_open_from_the_source()
         plan = rewrite(node)
         check(plan, needs_end=needs_end)

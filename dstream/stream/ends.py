@@ -76,7 +76,7 @@ class Ends(BaseStream[T]):
 
         Raises:
             NullElementError: an item has a None key.
-            UnstableKeyError: a key has no hash, or one that comes from its identity.
+            UnstableKeyError: a key has no hash, or that of its identity.
 
         Example:
             >>> Stream.of("sea", "whale", "sky").group_by(len)
@@ -93,7 +93,7 @@ class Ends(BaseStream[T]):
 
         Raises:
             NullElementError: an item has a None key.
-            UnstableKeyError: a key has no hash, or one that comes from its identity.
+            UnstableKeyError: a key has no hash, or that of its identity.
 
         Example:
             >>> Stream.of("sea", "whale", "sky").count_by(len)
@@ -177,7 +177,7 @@ class EndsOfPairs(Ends[T]):
 
         Raises:
             TypeError: an item is no pair.
-            UnstableKeyError: a key has no hash, or one that comes from its identity.
+            UnstableKeyError: a key has no hash, or that of its identity.
 
         Example:
             >>> Stream.of(("Pequod", 30), ("Rachel", 26), ("Pequod", 31)).to_dict()
@@ -207,7 +207,7 @@ class EndsOfPairs(Ends[T]):
         Raises:
             IllegalStateError: two items have one key, and there is no `merge`; the message names it.
             NullElementError: a value is None.
-            UnstableKeyError: a key has no hash, or one that comes from its identity.
+            UnstableKeyError: a key has no hash, or that of its identity.
 
         Example:
             >>> Stream.of(("Pequod", 30), ("Rachel", 26)).to_map()
@@ -254,8 +254,8 @@ class Tabular(BaseStream[T]):
         """Return the items as a `pyarrow.Table`, in encounter order; it must fit into the caller's memory.
 
         The fields of dataclasses and named tuples, the keys of dicts and the places of tuples (`_1`, `_2`, ...)
-        are columns; other items are the one column `value`. Types come from the values, and from the
-        annotations of fields; a column may hold None anywhere. A stream of nothing has no columns.
+        are columns; other items are the one column `value`. Types are those of the values, and of the annotations of
+        fields; a column may hold None anywhere. A stream of nothing has no columns.
 
         Raises:
             TypeError: the items have no common columns, or Arrow has no type for a value.

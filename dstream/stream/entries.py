@@ -39,10 +39,10 @@ R = TypeVar("R")
 class Entries(BaseStream[T]):
     """A stream of entries, or of pairs `(key, value)`, which pass for entries.
 
-    All that is done by key gives a stream of entries, one for each key: nothing comes to the caller. Tasks first
+    All operations by key make a stream of entries, one for each key: nothing is sent to the caller. Tasks first
     combine what they have of each key, and one shuffle brings their containers together; past the memory bound
-    they go to disk. The result has no order. Written into a map as it is, `collect(to_imap(name))`, it takes no second
-    shuffle. Keys are equal as in a dict; None is a key, and every NaN is the same key.
+    they are written to disk. The result has no order. Written into a map as it is, `collect(to_imap(name))`, it takes
+    no second shuffle. Keys are equal as in a dict; None is a key, and every NaN is the same key.
     """
 
     __slots__ = ()
@@ -126,10 +126,10 @@ class Entries(BaseStream[T]):
         Costs one shuffle, of one value for each key and task.
 
         Args:
-            op: takes two values of a key and gives the one that stands for both.
+            op: takes two values of a key and returns the one that replaces both.
 
         Raises:
-            UnstableKeyError: later, where a key has no hash, or one that comes from its identity.
+            UnstableKeyError: later, where a key has no hash, or that of its identity.
 
         Example:
             >>> Stream.of(("Pequod", 30), ("Rachel", 26), ("Pequod", 2)).reduce_by_key(int.__add__).to_list()
@@ -156,7 +156,7 @@ class Entries(BaseStream[T]):
 
         Raises:
             TypeError: `collector` is none, or has several inputs.
-            UnstableKeyError: later, where a key has no hash, or one that comes from its identity.
+            UnstableKeyError: later, where a key has no hash, or that of its identity.
 
         Example:
             >>> from collectors import averaging
@@ -170,11 +170,12 @@ class Entries(BaseStream[T]):
     def group_by_key(self: StreamOf[tuple[K, V]]) -> Stream[Entry[K, list[V]]]:
         """List the values of each key, in encounter order.
 
-        Costs one shuffle of all values. Groups go to disk past the memory bound; one group must fit into the memory of
-        a task. `reduce_by_key` and `aggregate_by_key` move less, where the list is only an intermediate result.
+        Costs one shuffle of all values. Groups are written to disk past the memory bound; one group must fit into the
+        memory of a task. `reduce_by_key` and `aggregate_by_key` move less, where the list is only an intermediate
+        result.
 
         Raises:
-            UnstableKeyError: later, where a key has no hash, or one that comes from its identity.
+            UnstableKeyError: later, where a key has no hash, or that of its identity.
 
         Example:
             >>> Stream.of(("Pequod", 30), ("Rachel", 26), ("Pequod", 2)).group_by_key().to_list()
@@ -189,7 +190,7 @@ class Entries(BaseStream[T]):
         Costs one shuffle, of one number for each key and task.
 
         Raises:
-            UnstableKeyError: later, where a key has no hash, or one that comes from its identity.
+            UnstableKeyError: later, where a key has no hash, or that of its identity.
 
         Example:
             >>> Stream.of(("Pequod", 30), ("Rachel", 26), ("Pequod", 2)).count_by_key().to_list()
@@ -212,7 +213,7 @@ class Entries(BaseStream[T]):
 
         Raises:
             TypeError: later, where two values cannot be compared.
-            UnstableKeyError: later, where a key has no hash, or one that comes from its identity.
+            UnstableKeyError: later, where a key has no hash, or that of its identity.
 
         Example:
             >>> Stream.of(("Pequod", 30), ("Pequod", 2), ("Pequod", 31)).top_by_key(2).to_list()

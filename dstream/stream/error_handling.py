@@ -25,13 +25,12 @@ E = TypeVar("E", bound=Exception)
 class Recovering(BaseStream[T]):
     """A stream whose steps may fail on some items.
 
-    The three methods apply to the step before, which runs a function on each item, or to a source of files behind which
-    they stand: what it fails on is a `BadRecord`, with the parser's exception or a `SourceError`. Several may follow
-    one another: the first that is for the exception decides. Per item it is all or nothing: an
-    iterable given to `flat_map` is read to its end before its first item goes on, so that one that
-    fails half-way adds nothing.
+    The three methods apply to the step before, which runs a function on each item, or to a source of files right before
+    them: what it fails on is a `BadRecord`, with the parser's exception or a `SourceError`. Several may follow one
+    another: the first that is for the exception decides. Per item it is all or nothing: an iterable given to `flat_map`
+    is read to its end before its first item is emitted, so that one that fails half-way adds nothing.
 
-    At the end of the terminal operation a line on stderr says how many items there were, unless
+    At the end of the terminal operation a line on stderr reports how many items there were, unless
     `connect(progress=False)` wants no such lines.
     """
 
@@ -81,13 +80,13 @@ class Recovering(BaseStream[T]):
         """Send the items on which the step before fails with one of these exceptions to a reducer.
 
         The reducer gets a `DeadLetter` for each: the item, the name and message of the exception, the
-        step. The letters travel through the caller's process and are committed in one go once the job
-        is over, each once, also if a task was repeated; none of them if the job fails. A loop over the stream that is
-        left early commits those that came up until then.
+        step. The letters travel through the caller's process and are committed at once when the job is over, each once,
+        also if a task was repeated; none of them if the job fails. A loop over the stream that is left early commits
+        those that occurred until then.
 
         Args:
             kinds: an exception class or a tuple of them, as for `except`.
-            into: where the letters go, such as `to_ilist("bad")`.
+            into: the reducer that writes the letters, such as `to_ilist("bad")`.
 
         Raises:
             IllegalStateError: the step before runs no function on each item.
@@ -119,7 +118,7 @@ class Recovering(BaseStream[T]):
 
 
 def _written(node: Node) -> str:
-    """Return the call that a node stands for, or the one before it that the user wrote."""
+    """Return the call that made a node, or the one before it that the user wrote."""
     return node.label() or next((_written(each) for each in node.inputs()), "none")
 
 
@@ -131,7 +130,7 @@ def _calls_for_each_item(step: Node) -> bool:
         case Read(source=source):
             return hasattr(source, "on_bad")
         case FlatMap():
-            return bool(step.label())  # Nobody has written one that only takes apart what others give.
+            return bool(step.label())  # A node that only flattens the output of others is not the user's.
         case Filter() | MapMulti() | Recover() | WithService():
             return True
         case Gather(gatherer=gatherer):

@@ -40,7 +40,7 @@ def aggregated(
         upstreams: the last node of each input; as many as the operation has.
         operation: what is made.
         keys: one function for each input, which gives the key of an item; None: one result for all items.
-        to: makes what goes on of a key and its result; None: an `Entry`.
+        to: makes the output of a key and its result; None: an `Entry`.
         name: the method that the user called.
         given: what the user gave to it, in short.
     """
@@ -145,7 +145,7 @@ class Keyed(BaseStream[T]):
     def join(self, other: Any, on: On = None, how: How = "inner") -> Any:
         """Pair each item with each item of `other` that has an equal key: `Entry(key, (left, right))`.
 
-        The result has no order; the matches of one left item come in the order of `other`. The key is that
+        The result has no order; the matches of one left item have the order of `other`. The key is that
         of the left item, or of the right one if there is no left.
 
         On Spark a small side travels to the tasks of the other one, and nothing else moves: `other` of an
@@ -161,7 +161,7 @@ class Keyed(BaseStream[T]):
 
         Raises:
             IllegalStateError: the streams belong to different contexts; later, a side never ends that must.
-            UnstableKeyError: a key has no hash, or one that comes from its identity.
+            UnstableKeyError: a key has no hash, or that of its identity.
 
         Example:
             >>> crews = Stream.of(("Pequod", 30), ("Rachel", 26))
@@ -205,7 +205,7 @@ class Keyed(BaseStream[T]):
 
         Raises:
             IllegalStateError: the streams belong to different contexts; later, one of them never ends.
-            UnstableKeyError: a key has no hash, or one that comes from its identity.
+            UnstableKeyError: a key has no hash, or that of its identity.
 
         Example:
             >>> crews = Stream.of(("Pequod", 30), ("Rachel", 26), ("Pequod", 31))
@@ -255,7 +255,7 @@ class Keyed(BaseStream[T]):
         """Reduce the items of each window of event time with a collector, for each key if there are keys.
 
         Windows are those of pipelines: `tumbling(size)`, `sliding(size, by=...)` and `session(timeout)` of
-        `dstream.windows`. All items count, however late they come in the stream. Results of a key come in the order of
+        `dstream.windows`. All items count, however late they are in the stream. Results of a key are in the order of
         time, and keys in no order; windows without items give none.
 
         Costs one shuffle, of the containers of each key and task. The containers of one key must fit into the memory of
@@ -270,7 +270,7 @@ class Keyed(BaseStream[T]):
         Raises:
             TypeError: an argument is of another kind, or the collector cannot combine what sessions need combined.
             ValueError: the window has early results, which items that end do not give.
-            UnstableKeyError: later, where a key has no hash, or one that comes from its identity.
+            UnstableKeyError: later, where a key has no hash, or that of its identity.
 
         Example:
             >>> from collectors import counting
@@ -292,7 +292,7 @@ class Keyed(BaseStream[T]):
         engine has one partition, as has a pipeline that is `sequential()`.
 
         Raises:
-            UnstableKeyError: a key has no hash, or one that comes from its identity.
+            UnstableKeyError: a key has no hash, or that of its identity.
 
         Example:
             >>> Stream.of("sea", "ship", "sea").partition_by(2).distinct().count()
@@ -326,7 +326,7 @@ def _windowed(upstream: Node, window: Window, operation: AggregateOperation[Any,
     given += "" if keys is None else f", key={shown_function(keys)}"
     every = [one_key if keys is None else keys]
     results = aggregated([upstream], windows.operation, every, windows.results, name="aggregate_by_window", given=given)
-    # The windows of a key come as a list. A step without a label is shown nowhere.
+    # The windows of a key arrive as a list. A step without a label is shown nowhere.
     return FlatMap(results, identity, step=Step("", call_site()))
 
 

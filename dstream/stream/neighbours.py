@@ -25,8 +25,8 @@ R = TypeVar("R")
 class Gathering(BaseStream[T]):
     """A stream whose items may be gathered, in encounter order.
 
-    Over several partitions, all of these but `gather` leave the items where they are in a first job, which
-    tells how many each partition has, and go on from there in parallel. `gather` depends on its gatherer.
+    Over several partitions, all of these but `gather` leave the items where they are in a first job, which counts those
+    of each partition, and continue from there in parallel. `gather` depends on its gatherer.
     """
 
     __slots__ = ()
@@ -34,8 +34,8 @@ class Gathering(BaseStream[T]):
     def gather(self, gatherer: Gatherer[T, Any, R]) -> Stream[R]:
         """Replace the items by the output of `gatherer`, in encounter order.
 
-        `dstream.gatherers` has windows, `fold` and `scan`; `Gatherer.of` makes one of your own. Each says
-        whether it runs in parallel.
+        `dstream.gatherers` has windows, `fold` and `scan`; `Gatherer.of` makes one of your own. The docstring of each
+        states whether it runs in parallel.
 
         Raises:
             TypeError: `gatherer` is none.
@@ -96,9 +96,9 @@ class Gathering(BaseStream[T]):
         """Keep each item with the probability `fraction`, or `n` items, each as probable as any other.
 
         What is kept depends on the seed and the numbers of the items alone: on an ordered stream a seed keeps the
-        same items on every engine, in any number of partitions. With a `fraction` they keep their order; `n` items
-        come in random order, as from `random.sample`: up to 100,000 of them, each partition holds `n` items and
-        sorts nothing. Fewer are there, all of them come.
+        same items on every engine, in any number of partitions. With a `fraction` they keep their order; `n` items have
+        a random order, as those of `random.sample`: up to 100,000 of them, each partition holds `n` items and sorts
+        nothing. If there are fewer, all are returned.
 
         Args:
             fraction: from 0.0 for none to 1.0 for all.
@@ -126,8 +126,8 @@ class Gathering(BaseStream[T]):
     def shuffle(self, seed: int | None = None) -> Self:
         """Put the items into a random order, in which the stream is ordered from here on.
 
-        The order depends on the seed and the numbers of the items alone: an ordered stream comes in the same order for
-        a seed on every engine, in any number of partitions. Costs what `sorted` costs.
+        The order depends on the seed and the numbers of the items alone: an ordered stream has the same order for a
+            seed on every engine, in any number of partitions. Costs what `sorted` costs.
 
         Args:
             seed: without it one is chosen now, so that this stream gives the same order each time it runs.

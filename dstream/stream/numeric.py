@@ -129,7 +129,7 @@ class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N]
         return self._as("DoubleStream", self._map(fn, float, "map_to_double"))
 
     def flat_map(self, fn: Callable[[N], Iterable[N] | None]) -> Self:
-        """Replace each number by all the numbers that `fn(number)` gives; None is none of them."""
+        """Replace each number by all the numbers that `fn(number)` gives; None is not a number."""
         return self._then(self._flat_map(fn, self._kind, "flat_map"))
 
     def map_multi(self, fn: Callable[[N, Callable[[N], None]], object]) -> Self:
@@ -141,7 +141,7 @@ class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N]
         return self._as("Stream", self._node)
 
     def sorted(self, *, reverse: bool = False) -> Self:
-        """Sort the numbers; NaN comes after all others."""
+        """Sort the numbers; NaN is behind all others."""
         return self._then(Sorted(self._node, None, choice(reverse, "reverse"), step=here()))
 
     # Terminal operations
@@ -164,7 +164,7 @@ class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N]
         return cls(Read(source, step=Step(name, call_site())), None)
 
     def _checked(self, name: str) -> Self:
-        """Check each number that comes from outside."""
+        """Check each number that the user passes."""
         return type(self)(
             Map(self._node, unchanged, self._kind, step=called(name, where=self._node.step.where)), self._runtime
         )

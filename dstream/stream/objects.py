@@ -141,15 +141,15 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
 
     @overload
     @staticmethod
-    def iterate(seed: U, next: Callable[[U], U], /) -> Stream[U]: ...  # type: ignore[overload-overlap]  # As said below.
+    def iterate(seed: U, next: Callable[[U], U], /) -> Stream[U]: ...  # type: ignore[overload-overlap]  # As below.
 
     @overload
     @staticmethod
-    def iterate(  # type: ignore[overload-overlap]  # As said below.
+    def iterate(  # type: ignore[overload-overlap]  # As below.
         seed: U, has_next: Callable[[U], object], next: Callable[[U], U], /
     ) -> Stream[U]: ...
 
-    # Pyright takes `(0, 1)` for a pair of that 0 and that 1, whatever comes after them, unless a form names the places.
+    # Pyright takes `(0, 1)` for a pair of that 0 and that 1, whatever follows them, unless a form names the places.
     @overload
     @staticmethod
     def iterate(seed: tuple[U, U2], next: Callable[[tuple[U, U2]], tuple[U, U2]], /) -> Stream[tuple[U, U2]]: ...
@@ -199,7 +199,7 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
     def concat(*streams: Stream[U]) -> Stream[U]:
         """Return the items of each stream, one stream after another; ordered if all of them are.
 
-        Moves nothing: the partitions of one stream come behind those of another.
+        Moves nothing: the partitions of one stream are appended to those of another.
 
         Raises:
             IllegalStateError: they belong to different contexts.
@@ -302,7 +302,7 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
         where it is, on disk past the memory bound. `functools.cmp_to_key` serves comparators.
         `sorted().limit(n)` keeps `n` items for each partition and sorts nothing else.
 
-        A key that is NaN comes after all others.
+        A key that is NaN is behind all others.
 
         Raises:
             TypeError: two keys cannot be compared.

@@ -151,7 +151,7 @@ class Paired(BaseStream[T]):
         return self._zipped(other, "longest", "zip_longest", fillvalue)
 
     def interleave(self, other: ItemsOf[U]) -> Stream[T | U]:
-        """Give the items of both sides in turn; where one side ends, the other one goes on.
+        """Yield the items of both sides in turn; where one side ends, the other one continues.
 
         Costs what `zip` costs.
 
@@ -165,11 +165,12 @@ class Paired(BaseStream[T]):
     def cross(self, other: ItemsOf[U], *, broadcast_limit: int | None = None) -> Stream[tuple[T, U]]:
         """Pair each item with each one of the other side, in the order of `itertools.product`.
 
-        The other side goes to every task, so it must not be large. Nothing else moves, and this side may be infinite.
+        The other side is sent to every task, so it must not be large. Nothing else moves, and this side may be
+        infinite.
 
         Args:
             other: the other side.
-            broadcast_limit: how many bytes it may have; unset, what the context says.
+            broadcast_limit: how many bytes it may have; unset, the limit of the context.
 
         Raises:
             UnsupportedError: later, where the other side is larger.
@@ -195,7 +196,7 @@ class Paired(BaseStream[T]):
         and one shuffle of what it keeps, without what tasks repeat.
 
         Raises:
-            UnstableKeyError: later, where an item has no hash, or one that comes from its identity.
+            UnstableKeyError: later, where an item has no hash, or that of its identity.
 
         Example:
             >>> sorted(Stream.of(3, 1, 2, 3).intersection([3, 2, 9]).to_list())
@@ -211,7 +212,7 @@ class Paired(BaseStream[T]):
         Items are equal as in a set, and every NaN is one item. The result has no order. Costs what `semi_join` costs.
 
         Raises:
-            UnstableKeyError: later, where an item has no hash, or one that comes from its identity.
+            UnstableKeyError: later, where an item has no hash, or that of its identity.
 
         Example:
             >>> Stream.of(3, 1, 2, 1).subtract([3, 2, 9]).to_list()
@@ -243,7 +244,7 @@ class Paired(BaseStream[T]):
 
         Raises:
             IllegalStateError: the streams belong to different contexts; later, the other side never ends.
-            UnstableKeyError: later, where a key has no hash, or one that comes from its identity.
+            UnstableKeyError: later, where a key has no hash, or that of its identity.
 
         Example:
             >>> crews = Stream.of(("Pequod", 30), ("Rachel", 26))
@@ -297,7 +298,7 @@ class Paired(BaseStream[T]):
     ) -> Any:
         """Pair each item with the nearest one of the other side, such as a trade with the last quote: `(left, right)`.
 
-        An item without a match comes with None. The result has no order. Costs one shuffle of both sides by `by`;
+        An item without a match is paired with None. The result has no order. Costs one shuffle of both sides by `by`;
         each task sorts its part of both, on disk past the memory bound. Without `by`, one task does all.
 
         Args:
@@ -312,7 +313,7 @@ class Paired(BaseStream[T]):
 
         Raises:
             IllegalStateError: the streams belong to different contexts; later, one of them never ends.
-            UnstableKeyError: later, where a key has no hash, or one that comes from its identity.
+            UnstableKeyError: later, where a key has no hash, or that of its identity.
             ValueError: `tolerance` is negative or NaN; later, a place is None or NaN.
 
         Example:

@@ -16,7 +16,7 @@ __all__ = ["OUTSIDE", "emitted", "taken"]
 
 
 OUTSIDE = ""
-"""Stands for the vertex before and behind; no vertex of a user's is called so."""
+"""The name of the vertex before and behind; no vertex of a user's has it."""
 
 
 def emitted(

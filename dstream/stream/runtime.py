@@ -107,7 +107,7 @@ class Lifetime:
         self._is_closed = False
 
     def check_open(self) -> None:
-        """Refuse to go on if this stream is closed.
+        """Raise if this stream is closed.
 
         Raises:
             IllegalStateError: it is.
@@ -116,7 +116,7 @@ class Lifetime:
             raise IllegalStateError("stream has already been closed; make it again from its source")
 
     def check_open_from_the_source(self) -> None:
-        """Refuse to go on if this stream, or one that it was made from, is closed."""
+        """Raise if this stream, or one that it was made from, is closed."""
         for lifetime in self._from_the_source():
             lifetime.check_open()
 
@@ -200,7 +200,7 @@ def ended(
     Args:
         node: the last node of the plan.
         sink: what becomes of the items.
-        runtime: has the collections that processors may know by their names; None: they learn of them later.
+        runtime: has the collections that processors may know by their names; None: these are passed later.
         name: the method that the user called.
         where: the place of that call; None: here.
     """
@@ -223,7 +223,7 @@ def writing(
 
     Args:
         node: the last node before it.
-        sink: says what is written.
+        sink: decides what is written.
         writer: takes it; None for a plan that is only explained.
         name: the method that the user called.
         where: the place of that call; None: here.
@@ -274,7 +274,7 @@ class Delivery:
         return self.reducer.label
 
     def opened(self, context: Any) -> Delivery:
-        """Return the same for the context of a job, if it has none: that of a pipeline belongs to nobody."""
+        """Return the delivery with the context of a job, if it has none: that of a pipeline has none."""
         return self if self.runtime is not None else dataclasses.replace(self, runtime=context)
 
     def __call__(self, letters: Iterable[DeadLetter]) -> None:
@@ -284,7 +284,7 @@ class Delivery:
         write(runtime, Read(_Letters(letters), step=Step("dead letters")), self.reducer, runtime.engine_here)
 
     def tell(self, say: Callable[[], object]) -> None:
-        """Tell the user that letters were sent; they are committed."""
+        """Report to the user that letters were sent; they are committed."""
         say()
 
     def staged(self, letters: Iterable[DeadLetter], writer: Writer | MapWriter) -> Sequence[Receipt]:

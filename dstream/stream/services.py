@@ -30,7 +30,7 @@ D = TypeVar("D")
 class MapView(Generic[K, V]):
     """A distributed map as functions on workers see it: its newest state, read only.
 
-    Where the map lives in the memory of the caller's process, workers have a copy, as of the start of the job.
+    Where the map is stored in the memory of the caller's process, workers have a copy, as of the start of the job.
     """
 
     def __init__(self, store: MapStore) -> None:
@@ -101,7 +101,7 @@ def imap_service(name: str) -> Service[MapView[Any, Any]]:
     """Return a service for `map_using` and its kin that reads the map `name`: `get`, `get_all`, `[key]`, `in`, `len`.
 
     The map belongs to the storage of the context in which the job runs. Functions see its newest state, or where it
-    lives in the memory of the caller's process, on workers a copy, as of the start of the job.
+    is stored in the memory of the caller's process, on workers a copy, as of the start of the job.
 
     Args:
         name: that of the map.

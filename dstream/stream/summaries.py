@@ -137,7 +137,7 @@ def _bar(share: float) -> str:
 
 
 def _told_apart(edges: Sequence[float]) -> list[str]:
-    """Return the edges with as few digits as tell them apart."""
+    """Return the edges with the fewest digits that distinguish them."""
     for digits in range(4, 17):
         texts = [f"{edge:.{digits}g}" for edge in edges]
         if len(set(texts)) == len(texts):
