@@ -123,7 +123,7 @@ def checked_name(name: str) -> str:
 
 
 def service_of(service: Any) -> Service[Any] | OpenedLater:
-    """Return `service` if it is one, or stands for one.
+    """Return `service` if it is one, or one that is opened later.
 
     Raises:
         TypeError: it is something else.
@@ -139,7 +139,7 @@ def sink_of(sink: Any) -> Any:
     """Return `sink` if it is one.
 
     Raises:
-        TypeError: it is something else; the message says what is probably meant.
+        TypeError: it is something else; the message contains what is probably meant.
     """
     if is_sink(sink) and not isinstance(sink, type):
         return sink
@@ -183,7 +183,7 @@ def peeked(upstream: Node, action: Any, to_string: Any, should_log: Any) -> Peek
     """Return the node of a `peek`, as stages have it.
 
     Raises:
-        TypeError: an action stands beside what is logged, or one of them does not run.
+        TypeError: an action is passed beside what is logged, or one of them does not run.
     """
     if action is not None and (to_string is not None or should_log is not None):
         raise TypeError("peek() takes an action, or to_string= and should_log= of what it logs itself, not both")
@@ -200,7 +200,7 @@ class Logged:
 
     Attributes:
         to_string: makes the text of an item.
-        should_log: says which items are meant; None: all.
+        should_log: returns whether an item is meant; None: all.
         stage: the name of the stage whose items are seen, once a plan is made.
     """
 
@@ -209,7 +209,7 @@ class Logged:
     stage: str = ""
 
     def __post_init__(self) -> None:
-        # What a failure tells the user to look at: a function of the user's, where there is one.
+        # The function that a failure names: a function of the user's, where there is one.
         meant = self.should_log if self.to_string is str and self.should_log is not None else self.to_string
         object.__setattr__(self, "__qualname__", shown_function(meant))
 

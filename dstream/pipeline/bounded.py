@@ -277,14 +277,14 @@ class ReducingStage(PairedStage[T, B], JoiningStage[T, B], LazyStage[T, B]):
     def to_stream_stage(
         self: Ended[T], *, timestamp: Callable[[T], Any] | None = None, allowed_lag: Duration = 0
     ) -> StreamStage[T]:
-        """Run the source as a stream, of one partition that ends: for tests, and for old data that a stream goes on.
+        """Run the source as a stream, of one partition that ends: for tests, and for old data that a stream continues.
 
         Args:
             timestamp: gives the time of an item, as for `add_timestamps`; unset, items have none.
             allowed_lag: as for `add_timestamps`.
 
         Raises:
-            UnsupportedError: something stands before that does not take one item at a time.
+            UnsupportedError: a step before does not take one item at a time.
         """
         stream = self._as_stream()
         if timestamp is not None:
@@ -302,7 +302,7 @@ class ReducingStage(PairedStage[T, B], JoiningStage[T, B], LazyStage[T, B]):
 if TYPE_CHECKING:
 
     class Stage(ReducingStage[T, B], UnboundedStage[T, B]):
-        """A stage for type checkers: each method that one of both kinds has says so by the type of `self`."""
+        """A stage for type checkers: each method of one of both kinds has the type of `self` of that kind."""
 
         __slots__ = ()
 
@@ -340,14 +340,14 @@ else:
             """Pair each item with each item of `right` that has its key, or with None: `(item, match)`.
 
             The right side is read first, and sent to every task; the items of this stage stay where they are and keep
-            their order. Several matches come in the order of the right side; a match that is None is a match. What is
+            their order. Several matches have the order of the right side; a match that is None is a match. What is
             too large to be sent is joined by `join`, which shuffles both sides.
 
             Args:
                 right: another stage of this pipeline, whose items end.
                 on: the key functions of both sides, `(of_item, of_right)`, or a `JoinClause`.
-                to: makes an item of a pair: `to(item, match)`; unset, the pair goes on.
-                broadcast_limit: how many bytes the right side may have; unset, what the context says.
+                to: makes an item of a pair: `to(item, match)`; unset, the pair is emitted.
+                broadcast_limit: how many bytes the right side may have; unset, the limit of the context.
 
             Raises:
                 IllegalStateError: `right` belongs to another pipeline.
@@ -377,13 +377,13 @@ else:
         ) -> BatchStage[Any]:
             """Put the matches of several stages beside each item: `(item, match_0, match_1, ...)`.
 
-            Where several items of a stage match, each goes with each of the others: the product. None stands where
-            nothing matches. Otherwise as `hash_join`.
+            Where several items of a stage match, each is paired with each of the others: the product. None is used
+            where nothing matches. Otherwise as `hash_join`.
 
             Args:
                 joins: for each right side the stage and what `hash_join` takes for `on`.
-                to: makes an item of it: `to(item, match_0, match_1, ...)`; unset, the tuple goes on.
-                broadcast_limit: how many bytes each right side may have; unset, what the context says.
+                to: makes an item of it: `to(item, match_0, match_1, ...)`; unset, the tuple is emitted.
+                broadcast_limit: how many bytes each right side may have; unset, the limit of the context.
 
             Raises:
                 IllegalStateError: a stage belongs to another pipeline.

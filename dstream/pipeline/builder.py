@@ -85,7 +85,7 @@ class Pipeline(Hinting):
     """A value that describes a job: its sources, its operations, and its sinks.
 
     Building one starts nothing. It belongs to no context, travels pickled, and may run again, anywhere:
-    `ctx.new_job(pipeline)` takes a copy, so that the pipeline may go on to be changed.
+    `ctx.new_job(pipeline)` takes a copy, so that the pipeline may still be changed.
 
     Example:
         >>> from collectors import counting
@@ -193,15 +193,15 @@ class Pipeline(Hinting):
     def explain(self, format: Literal["dot", "mermaid", "svg", "html"], *, routes: bool = False) -> Drawing: ...
 
     def explain(self, format: str = "text", *, routes: bool = False) -> Drawing | None:
-        """Say in which stages the pipeline would run, where items are shuffled and why. Nothing runs or starts.
+        """Explain in which stages the pipeline would run, where items are shuffled and why. Nothing runs or starts.
 
         It is explained for the default context, or for the one that `connect()` would make.
 
         Args:
             format: `"text"` prints; `"dot"`, `"mermaid"`, `"svg"` and `"html"` return a drawing, which is
                 a str; a notebook shows the last two.
-            routes: whether to say why each function runs as columns, inlined or as Python, and what to write instead
-                where that is easy.
+            routes: whether to explain why each function runs as columns, inlined or as Python, and what to write
+                instead where that is easy.
 
         Raises:
             IllegalStateError: the pipeline is not complete.

@@ -95,8 +95,8 @@ class JoinClause(Generic[K, L, R, V]):
 class EntriesClause(JoinClause[K, L, Never, Never]):
     """A clause that matches entries by their keys, made by `JoinClause.join_map_entries`.
 
-    It does not know the types of entries: a hash join takes them from its right stage. `Never` keeps checkers from
-    taking it for a clause that knows them.
+    It does not have the types of entries: a hash join takes them from its right stage. `Never` keeps checkers from
+        taking it for a clause that has them.
     """
 
     def projecting(self, fn: Callable[[Any], W]) -> JoinClause[K, L, Any, W]:
@@ -222,13 +222,13 @@ class JoiningStage(FlowingStage[T, B]):
         """Pair each item with each item of `right` that has its key, or with None: `(item, match)`.
 
         The right side is read first, once by each driver of the job or again and again with `refresh_every`, and sent
-        to all tasks. Several matches come in the order of the right side; a match that is None is a match.
+        to all tasks. Several matches have the order of the right side; a match that is None is a match.
 
         Args:
             right: another stage of this pipeline, whose items end: a `BatchStage`.
             on: the key functions of both sides, `(of_item, of_right)`, or a `JoinClause`.
-            to: makes an item of a pair: `to(item, match)`; unset, the pair goes on.
-            broadcast_limit: how many bytes the right side may have; unset, what the context says.
+            to: makes an item of a pair: `to(item, match)`; unset, the pair is emitted.
+            broadcast_limit: how many bytes the right side may have; unset, the limit of the context.
             refresh_every: seconds, or a timedelta: the first epoch that begins so much later than the one that read the
                 right side reads it again, with all that `cache()` keeps of it; 0: each epoch. Unset, none does.
 
@@ -339,13 +339,13 @@ class JoiningStage(FlowingStage[T, B]):
     ) -> Stage[Any, B]:
         """Put the matches of several stages beside each item: `(item, match_0, match_1, ...)`.
 
-        Where several items of a stage match, each goes with each of the others: the product. None stands where nothing
-        matches. Otherwise as `hash_join`.
+        Where several items of a stage match, each is paired with each of the others: the product. None is used where
+        nothing matches. Otherwise as `hash_join`.
 
         Args:
             joins: for each right side the stage and what `hash_join` takes for `on`.
-            to: makes an item of it: `to(item, match_0, match_1, ...)`; unset, the tuple goes on.
-            broadcast_limit: how many bytes each right side may have; unset, what the context says.
+            to: makes an item of it: `to(item, match_0, match_1, ...)`; unset, the tuple is emitted.
+            broadcast_limit: how many bytes each right side may have; unset, the limit of the context.
             refresh_every: as for `hash_join`, for all right sides.
 
         Raises:
@@ -393,7 +393,7 @@ def hash_joined(
         kind: the name of the method.
         sides: the last node of each right side, and what the user gave for `on`.
         to: makes an item of an item and its matches; None: a tuple.
-        broadcast_limit: how many bytes each right side may have; None: what the context says.
+        broadcast_limit: how many bytes each right side may have; None: the limit of the context.
         refresh_every: after how many seconds a job without an end reads them again; None: never.
 
     Raises:

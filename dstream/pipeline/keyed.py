@@ -67,8 +67,8 @@ class KeyedView(StageView, Generic[K, T, B]):
     def rolling_aggregate(self, op: AggregateOperation[Any, Any, Any]) -> Stage[Entry[K, Any], B]:
         """Replace each item by the result of all items of its key until and with it: `Entry(key, result)`.
 
-        Items that end pass in encounter order if they have one, and results stand where their items stood. Of items
-        without an end, the containers of all keys are kept for as long as the job lives. What was given never changes
+        Items that end pass in encounter order if they have one, and results are at the places of their items. Of items
+        without an end, the containers of all keys are kept until the job ends. What was given never changes
         later: a result that shares anything with the container is copied.
 
         Args:
@@ -91,21 +91,21 @@ class KeyedView(StageView, Generic[K, T, B]):
     ) -> Stage[R, B]:
         """Replace each item by `fn(state, key, item)`, which changes the state of its key in place.
 
-        Items that end pass in encounter order if they have one, and results stand where their items stood.
+        Items that end pass in encounter order if they have one, and results are at the places of their items.
 
         Args:
             create: makes the state of a key.
-            fn: takes the state, the key and an item; a None that it gives goes on.
-            ttl: for items with timestamps, which `add_timestamps(fn)` gives: for how long the state of a key lives in
+            fn: takes the state, the key and an item; a None that it returns is emitted.
+            ttl: for items with timestamps, which `add_timestamps(fn)` gives: for how long the state of a key is kept in
                 event time without an item, in milliseconds or as a timedelta; unset, for ever. Items older than the
                 watermark are late then, and dropped.
-            on_evict: for these, too: takes (state, key, watermark) of a state that goes, and may return a last item;
-                None: nothing. That has the last instant of the state as its timestamp. Where the source has ended, the
-                watermark is the one that the state waited for.
+            on_evict: for these, too: takes (state, key, watermark) of a state that is evicted, and may return a last
+                item; None: nothing. That has the last instant of the state as its timestamp. Where the source has
+                ended, the watermark is the one that the state waited for.
 
         Raises:
             IllegalStateError: `ttl` is set, and the items of a source without an end have no timestamps.
-            TypeError: an argument is of another kind, or `on_evict` stands without `ttl`.
+            TypeError: an argument is of another kind, or `on_evict` is passed without `ttl`.
             UnsupportedError: `ttl` or `on_evict` is set, and the items end.
         """
         return self._stateful("map", create, fn, ttl, on_evict)
@@ -137,7 +137,7 @@ class KeyedView(StageView, Generic[K, T, B]):
         return self._step(f"{action}_stateful", stateful(self._node, self._key, action, create, fn, ttl, on_evict))
 
     def custom_transform(self, name: str, supplier: AnySupplier) -> Stage[Any, B]:
-        """Replace the items by the output of your own processors; all items of a key come to one of them.
+        """Replace the items by the output of your own processors; all items of a key are sent to one of them.
 
         Args:
             name: of the stage.
@@ -145,7 +145,7 @@ class KeyedView(StageView, Generic[K, T, B]):
 
         Raises:
             TypeError: an argument is of another kind; later, where an item is None.
-            UnstableKeyError: later, where a key has no hash, or one that comes from its identity.
+            UnstableKeyError: later, where a key has no hash, or that of its identity.
         """
         made: Stage[Any, B] = self._stage._transformed(name, supplier, self._called("custom_transform"), self._key)
         return made
@@ -188,15 +188,15 @@ class ReducingView(KeyedView[K, T, B]):
         """Reduce the items of each key to one: `Entry(key, result)`, or `to(key, result)`.
 
         Partitions accumulate on their own, and containers of equal keys are combined in encounter order, after one
-        shuffle of them. Of no items nothing comes.
+        shuffle of them. Of no items there is no result.
 
         Args:
             op: a collector, or an aggregate operation of one input.
-            to: makes what goes on of a key and its result.
+            to: makes the output of a key and its result.
 
         Raises:
             TypeError: `op` is no operation, or has several inputs.
-            UnstableKeyError: later, where a key has no hash, or one that comes from its identity.
+            UnstableKeyError: later, where a key has no hash, or that of its identity.
         """
         return _aggregated(self, "aggregate", (), op, to)
 
@@ -269,7 +269,7 @@ class ReducingView(KeyedView[K, T, B]):
             others: keyed stages of this pipeline, one for each further input of the operation.
             op: an operation with as many inputs as there are stages, this one first: `co_operation(...)` makes one of
                 an operation for each input, `to_bags(n)` gives lists.
-            to: makes what goes on of a key and its result; unset, an `Entry`.
+            to: makes the output of a key and its result; unset, an `Entry`.
 
         Raises:
             IllegalStateError: a stage belongs to another pipeline.
@@ -331,13 +331,13 @@ class TimedView(KeyedView[K, T, B]):
         """Keep the first item of each key.
 
         Args:
-            within: keep one again that comes so much later than the one that passed, in milliseconds of event time or
-                as a timedelta. Unset, keys are remembered for as long as the job lives.
+            within: the time behind one that passed after which one is kept again, in milliseconds of event time or
+                as a timedelta. Unset, keys are stored until the job ends.
 
         Raises:
             IllegalStateError: `within` is set, and the items have no timestamps.
         """
-        # `B` stands for a span of time there, which a type checker cannot know.
+        # `B` is the type of a span of time there, which a type checker cannot know.
         passed: Any = within
         return self._step("distinct", stateful_nodes.distinct(self._node, self._key, passed))
 

@@ -156,8 +156,8 @@ class LazyStage(FlowingStage[T, B]):
     ) -> Stage[Any, B]:
         """Replace each item by `fn(item)`, with up to `n` calls in flight in each task; the order is kept.
 
-        The same as `gather(map_concurrent(n, fn, ...))`, which also says what becomes of items that fail. Tasks share a
-        rate and a cache by moving items, so neither goes with timestamps and states.
+        The same as `gather(map_concurrent(n, fn, ...))`, which also decides what is done with items that fail. Tasks
+        share a rate and a cache by moving items, so neither can be combined with timestamps and states.
 
         Args:
             n: how many calls may be in flight in one task.
@@ -344,17 +344,17 @@ class LazyStage(FlowingStage[T, B]):
 
         Args:
             create: makes the state.
-            fn: takes the state and an item; a None that it gives goes on.
-            ttl: for items with timestamps, which `add_timestamps(fn)` gives: for how long a state lives in event time
+            fn: takes the state and an item; a None that it returns is emitted.
+            ttl: for items with timestamps, which `add_timestamps(fn)` gives: for how long a state is kept in event time
                 without an item, in milliseconds or as a timedelta; unset, for ever. Items older than the watermark are
                 late then, and dropped.
-            on_evict: for these, too: takes (state, None, watermark) of a state that goes, and may return a last item;
-                None: nothing. That has the last instant of the state as its timestamp. Where the source has ended, the
-                watermark is the one that the state waited for.
+            on_evict: for these, too: takes (state, None, watermark) of a state that is evicted, and may return a last
+                item; None: nothing. That has the last instant of the state as its timestamp. Where the source has
+                ended, the watermark is the one that the state waited for.
 
         Raises:
             IllegalStateError: `ttl` is set, and the items of a source without an end have no timestamps.
-            TypeError: an argument is of another kind, or `on_evict` stands without `ttl`.
+            TypeError: an argument is of another kind, or `on_evict` is passed without `ttl`.
             UnsupportedError: `ttl` or `on_evict` is set, and the items end.
         """
         return self._stateful("map", create, fn, ttl, on_evict)
@@ -405,10 +405,10 @@ class LazyStage(FlowingStage[T, B]):
         Args:
             action: what to do with an item instead of logging it, as for streams.
             to_string: makes the text of an item; unset, `str`.
-            should_log: says which items are logged; unset, all.
+            should_log: returns whether an item is logged; unset, all are.
 
         Raises:
-            TypeError: `action` stands beside one of the others.
+            TypeError: `action` is passed beside one of the others.
         """
         return self._step("peek", peeked(self._record.node, action, to_string, should_log))
 
@@ -421,7 +421,7 @@ class LazyStage(FlowingStage[T, B]):
     def rebalance(self, key: Callable[[T], Any] | None = None) -> Any:
         """Spread the items over partitions of equal size; with a key, bring equal keys into one partition.
 
-        Without a key the items keep their order. `set_local_parallelism(n)` says how many partitions there are; unset,
+        Without a key the items keep their order. `set_local_parallelism(n)` sets the number of partitions; unset,
         the cores do.
 
         Args:
@@ -437,10 +437,10 @@ class LazyStage(FlowingStage[T, B]):
     def custom_transform(self, name: str, supplier: AnySupplier) -> Stage[Any, B]:
         """Replace the items by the output of your own processors: the Core API as a step of a pipeline.
 
-        Each item comes to any one of them; `set_local_parallelism(n)` says how many there are; unset, the cores do.
-        What they emit has no order. Where items have no end, the number stays what it was when the job began; at the
-        end of each epoch they save what they keep; watermarks come between items with timestamps, and what they emit
-        has none.
+        Each item is sent to any one of them; `set_local_parallelism(n)` sets their number; unset, it is that of the
+        cores. What they emit has no order. Where items have no end, the number stays what it was when the job began; at
+        the end of each epoch they save what they keep; watermarks arrive between items with timestamps, and what they
+        emit has none.
 
         Args:
             name: of the stage.
@@ -472,27 +472,27 @@ class LazyStage(FlowingStage[T, B]):
         idle_timeout: float | timedelta = 60.0,
         drop_before: int | datetime | None = None,
     ) -> StreamStage[T]:
-        """Say when each item happened: `fn(item)`, in milliseconds since 1970, or a datetime with a time zone.
+        """Assign a timestamp to each item: `fn(item)`, in milliseconds since 1970, or a datetime with a time zone.
 
         Each partition of the source has a watermark, before which no item is expected any more; windows close when the
-        least of these has passed them. Only steps that take one item at a time may stand before. A source that ends is
+        least of these has passed them. Only steps that take one item at a time may precede it. A source that ends is
         run as a stream, of one partition that ends; at its end all windows close.
 
         Args:
             fn: gives the time of an item.
             allowed_lag: how much older than the newest item of its partition one may be, in milliseconds or as a
-                timedelta; what is older comes too late for windows that have closed.
-            policy: in place of a lag, how far time has come: one of `dstream.windows`, or one's own, which can be
+                timedelta; older ones are too late for windows that have closed.
+            policy: in place of a lag, computes the watermark: one of `dstream.windows`, or one's own, which can be
                 pickled.
-            idle_timeout: after so many seconds without an item, a partition holds time back no longer; 0: it always
+            idle_timeout: the seconds without an item after which a partition holds time back no longer; 0: it always
                 does.
-            drop_before: items of before this time go no further, where a source gives again what was read long ago: in
+            drop_before: items of before this time are dropped, where a source gives again what was read long ago: in
                 milliseconds since 1970, or a datetime with a time zone. Unset, all do.
 
         Raises:
             IllegalStateError: the items have timestamps.
-            TypeError: an argument is of another kind, a policy stands beside a lag, or it cannot be pickled.
-            UnsupportedError: something stands before that moves items, such as a join.
+            TypeError: an argument is of another kind, a policy is passed beside a lag, or it cannot be pickled.
+            UnsupportedError: a step before moves items, such as a join.
         """
         node = stamped(self._record.node, fn, allowed_lag, policy, idle_timeout, drop_before)
         return self._as_stream()._step("add_timestamps", node)

@@ -58,15 +58,15 @@ class PairedStage(FlowingStage[T, B]):
         return self._with("zip_longest", other, fillvalue)
 
     def interleave(self: Ended[T], other: Ended[U]) -> BatchStage[T | U]:
-        """Give the items of both sides in turn; where one side ends, the other one goes on."""
+        """Yield the items of both sides in turn; where one side ends, the other one continues."""
         return self._with("interleave", other)
 
     def cross(self: Ended[T], other: Ended[U], *, broadcast_limit: int | None = None) -> BatchStage[tuple[T, U]]:
         """Pair each item with each one of the other side, in the order of `itertools.product`.
 
         Args:
-            other: another stage of this pipeline, which goes to every task.
-            broadcast_limit: how many bytes it may have; unset, what the context says.
+            other: another stage of this pipeline, which is sent to every task.
+            broadcast_limit: how many bytes it may have; unset, the limit of the context.
         """
         return self._with("cross", other, broadcast_limit=broadcast_limit)
 

@@ -55,7 +55,7 @@ class PlannedWrite:
     Attributes:
         stage: the name of the sink stage.
         node: the last node before it.
-        sink: where the items go.
+        sink: where the items are written.
         where: the place of `write_to`.
         is_named: the user gave the stage its name.
     """
@@ -123,7 +123,7 @@ class PipelinePlan:
         return replace(self, writes=tuple(replace(each, node=became[id(each.node)]) for each in self.writes))
 
     def delivering(self, change: Callable[[str, Node, Any], Any]) -> PipelinePlan:
-        """Return a plan whose dead letters go elsewhere.
+        """Return a plan whose dead letters are written elsewhere.
 
         Args:
             change: gives what takes those of a stage: of its name, its node, and what takes them now.
@@ -176,7 +176,7 @@ class PipelinePlan:
     def shape(self) -> list[tuple[str, str, tuple[str, ...]]]:
         """Return the names, kinds and inputs of all stages. Jobs take pipelines with equal ones for the same.
 
-        A kind says where items or dead letters go, if the stage sends them somewhere.
+        A kind contains where items or dead letters are written, if the stage writes them.
         """
         labels = {each.stage: each.sink.label for each in self.writes}
         kinds = {each.name: each.kind for each in self.stages}
@@ -239,7 +239,7 @@ def explained_in(format: str, plan: Callable[[], PipelinePlan], *, routes: bool 
     Args:
         format: as `explain` takes it; looked at before the plan is made.
         plan: makes it.
-        routes: whether to say why each function runs as it does.
+        routes: whether to explain why each function runs as it does.
 
     Raises:
         ValueError: there is no such format.

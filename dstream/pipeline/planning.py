@@ -74,8 +74,8 @@ def _writes(
 def _last_nodes(records: Sequence[StageRecord], nodes: _Nodes, names: Mapping[int, str]) -> Iterator[tuple[str, Node]]:
     """Give the last node of each stage whose items are to be counted: others give as many as they take.
 
-    Nothing stands between a step and what deals with its failures, nor between results by key and a map that takes them
-    as they are.
+    Nothing is between a step and the one that handles its failures, nor between results by key and a map that takes
+    them as they are.
     """
     is_part = {id(each.looks_after) for each in records if each.looks_after is not None}
     is_written = {id(each.upstreams[0]) for each in records if each.sink is not None}
@@ -87,8 +87,8 @@ def _last_nodes(records: Sequence[StageRecord], nodes: _Nodes, names: Mapping[in
 
 
 def _gives_as_many(record: StageRecord, node: Node) -> bool:
-    """Return whether a stage gives as many items as it takes, so that nobody has to count them."""
-    # What comes late, or before the first timestamp that is wanted, goes no further.
+    """Return whether a stage emits one item for each that it takes, so that they need not be counted."""
+    # Items that are late, or before the first timestamp that is wanted, are dropped.
     drops = isinstance(node, OverEpochs) or (isinstance(node, AssignTimestamps) and node.drop_before is not None)
     return record.kind in AS_MANY and not drops
 
@@ -163,7 +163,7 @@ class _Nodes(NamedTuple):
 
     Attributes:
         own: that gives its items.
-        late: that gives what came too late for it, where a sink takes that.
+        late: that emits the items that were too late for it, where a sink takes them.
     """
 
     own: dict[int, Node]
@@ -188,7 +188,7 @@ def _nodes(records: Sequence[StageRecord], names: Mapping[int, str]) -> _Nodes:
 
 
 def _called(node: Node, stage: str, given_name: str | None) -> Node:
-    """Return a node that knows the name of its stage: if records of epochs speak of it, or the user gave it."""
+    """Return a node with the name of its stage, if records of epochs contain it, or the user gave it."""
     if isinstance(node, AssignTimestamps | OverEpochs):
         node = dataclasses.replace(node, stage=stage)
     if isinstance(node, FlatMap) and isinstance(node.upstream, ProcessorGraph):
@@ -201,7 +201,7 @@ def _own_node(
 ) -> Node:
     before = record.looks_after
     if before is not None:
-        # The step with whose failures it deals is part of it; whoever reads that one without it has a step apart.
+        # The step with whose failures it deals is part of it; a stage that reads that one without it has a step apart.
         return relinked(record.node, {id(before.node): own[id(before)]})
     if record.parallelism != -1 and (spread := _in_partitions(record)) is not None:
         record = dataclasses.replace(record, node=spread, parallelism=-1)
@@ -220,7 +220,7 @@ def _named(node: Node, stage: str) -> Node:
 
 
 def _in_partitions(record: StageRecord) -> Node | None:
-    """Return the node of a stage which says itself in how many partitions it is; None: its items are spread before."""
+    """Return the node of a stage which sets its number of partitions itself; None: its items are spread before."""
     node, count = record.node, record.parallelism
     if record.sink is not None and not isinstance(record.sink, ProcessorSink):
         return None  # Its node is that of another stage.

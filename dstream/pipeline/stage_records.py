@@ -27,11 +27,11 @@ __all__ = [
 
 
 def relinked(node: Node, instead: Mapping[int, Node]) -> Node:
-    """Return `node` as it is when other nodes stand where it reads from.
+    """Return `node` with other nodes in place of its upstreams.
 
     Args:
         node: the last node of a stage.
-        instead: what takes the place of a node, by the `id` of that; nobody looks behind it.
+        instead: what takes the place of a node, by the `id` of that; nodes before that are not visited.
     """
     return fold(
         node,
@@ -53,7 +53,7 @@ def fields_with_nodes(node: Node, change: Any) -> dict[str, Any]:
 
 
 class At(NamedTuple):
-    """The place of a node in the list of all, which stands for it."""
+    """The place of a node in the list of all, which replaces it."""
 
     place: int
 
@@ -120,17 +120,17 @@ AS_MANY = frozenset(
 
 @dataclass(eq=False, slots=True)
 class StageRecord:
-    """One stage, which its pipeline may go on to change.
+    """One stage, which its pipeline may still change.
 
     Attributes:
         kind: the name of the method that made it.
-        node: the last node of what it does; that of a stage which it reads stands somewhere below.
+        node: the last node of what it does; that of a stage which it reads is among its upstreams.
         upstreams: the stages that it reads, once for each time.
         where: the place of the call that made it.
         given_name: what the user called it, or None.
         parallelism: how many partitions the user wants, or -1.
-        sink: what the items go into, if it is an end.
-        late_to: what items go into that came too late for it, if the user wants them.
+        sink: what the items are written into, if it is an end.
+        late_to: what items are written into that are too late for it, if the user wants them.
     """
 
     kind: str
@@ -160,7 +160,7 @@ class StageRecord:
 
 def names_of(records: Sequence[StageRecord]) -> dict[int, str]:
     """Return the name of each stage by its `id`: the given one, or that of its method with the first free number."""
-    # Names that the user chose come first, so that no default name takes one of them.
+    # Names that the user chose take precedence, so that no default name takes one of them.
     taken = {each.given_name for each in records if each.given_name is not None}
     numbers: dict[str, int] = {}
     names = {}

@@ -1,7 +1,7 @@
 """`AnyStage`, `FlowingStage`, `SinkStage`, `StageView`: the bases of all stages, and steps of processors.
 
 A stage has two type parameters: its items, and whether these end, `Bounded` or `Unbounded`. No type checker can
-express that `map` of a class makes the same class of other items, but each knows that `map` of a `Stage[T, B]` makes a
+express that `map` of a class makes the same class of other items, but each infers that `map` of a `Stage[T, B]` makes a
 `Stage[U, B]`. So for type checkers `BatchStage[T]` is `Stage[T, Bounded]`, `StreamStage[T]` is `Stage[T, Unbounded]`,
 and a method that one of both lacks has the type of the other one for `self`. In a running program they are two classes.
 """
@@ -58,7 +58,7 @@ __all__ = [
 
 
 class Hinting:
-    """A class that says which of its names is probably meant by one that it does not have."""
+    """A class whose errors suggest one of its names for one that it does not have."""
 
     __slots__ = ()
 
@@ -92,7 +92,7 @@ class AnyStage(Hinting):
     def set_name(self, name: str) -> Self:
         """Give the stage a name, under which plans, metrics and failures speak of it; return the same stage.
 
-        It also says which state belongs to it when a job is changed.
+        It also identifies the stage's state when a job is changed.
 
         Raises:
             IllegalStateError: another stage of the pipeline was given that name.
@@ -230,7 +230,7 @@ def transformed(
         name: that of the stage.
         supplier: makes the processors.
         called: the method, as the user wrote it up to its arguments.
-        key: items of equal keys come to one processor; None: each comes to any.
+        key: items of equal keys are sent to one processor; None: each is sent to any.
 
     Raises:
         TypeError: the name is no str, or the supplier none.
@@ -365,7 +365,7 @@ class FlowingStage(AnyStage, Generic[T, B]):
     def _step(
         self, kind: str, node: Node, others: Iterable[AnyStage] = (), late_to: Sink[Any, Any] | None = None
     ) -> Stage[Any, B]:
-        """Return the stage that reads this one, and others, and ends in `node`; late items go to a sink."""
+        """Return the stage that reads this one, and others, and ends in `node`; late items are written to a sink."""
         return self._added(StageRecord(kind, node, self._read_with(others), node.step.where, late_to=late_to))
 
     def _using(self, action: Action, service: Any, fn: Any) -> Stage[Any, B]:
@@ -437,7 +437,8 @@ Ended: TypeAlias = FlowingStage[T, Bounded]
 Endless: TypeAlias = FlowingStage[T, Unbounded]
 
 
-def as_of_streams(stage: Any, name: str, *args: Any) -> R:  # type: ignore[type-var]  # The caller says of which items.
+# The caller determines the type of the items.
+def as_of_streams(stage: Any, name: str, *args: Any) -> R:  # type: ignore[type-var]
     """Return the stage of the results of the method of streams of this name for the items of `stage`."""
     made: R = stage._made(name, getattr(stage._stream(), name)(*args))
     return made

@@ -69,7 +69,7 @@ class ResultSoFarOfKey(ResultSoFar):
 
     __slots__ = ()
 
-    def __call__(self, state: list[Any], key: Any, item: Any) -> Entry[Any, Any]:  # type: ignore[override]  # As said.
+    def __call__(self, state: list[Any], key: Any, item: Any) -> Entry[Any, Any]:  # type: ignore[override]  # As above.
         """Return the key with the result of its items until and with `item`."""
         return Entry(key, self.running.after(state, item))
 
@@ -95,9 +95,9 @@ def windowed(
         window: which windows.
         keys: one for each input, or None.
         operation: what is made.
-        to: makes what goes on of a result; None: a `WindowResult` or `KeyedWindowResult`.
+        to: makes the output of a result; None: a `WindowResult` or `KeyedWindowResult`.
         call: the method of the user's.
-        late_to: the sink for items that come too late, or None.
+        late_to: the sink for late items, or None.
 
     Raises:
         IllegalStateError: an input has no timestamps.

@@ -60,7 +60,7 @@ def stamped(
 
     Raises:
         IllegalStateError: the items have timestamps.
-        TypeError: an argument is of another kind, a policy stands beside a lag, or it cannot be pickled.
+        TypeError: an argument is of another kind, a policy is passed beside a lag, or it cannot be pickled.
         UnsupportedError: there is more before it than steps that take one item at a time.
     """
     timestamp, policies = checked_function(fn, "fn"), _policies(allowed_lag, policy)
@@ -96,7 +96,7 @@ def natively_stamped(upstream: Node, allowed_lag: Duration, drop_before: Any = N
     """Return the node of `native_timestamps(...)`.
 
     Raises:
-        IllegalStateError: the items have timestamps, or something stands between them and their source.
+        IllegalStateError: the items have timestamps, or a step is between them and their source.
         UnsupportedError: the source has none.
     """
     if not isinstance(upstream, Read):
@@ -212,7 +212,7 @@ def _policies(allowed_lag: Duration, policy: Any) -> Callable[[], WatermarkPolic
     """Return a factory of a policy for each partition.
 
     Raises:
-        TypeError: a policy stands beside a lag, is none, or cannot be pickled.
+        TypeError: a policy is passed beside a lag, is none, or cannot be pickled.
     """
     from dstream.windows import limiting_lag  # here: few pipelines have timestamps
 
@@ -230,10 +230,10 @@ def _policies(allowed_lag: Duration, policy: Any) -> Callable[[], WatermarkPolic
 
 
 def _kept(policy: WatermarkPolicy) -> WatermarkPolicy:
-    """Return a policy that can be kept with each epoch, and says how far time is before any event.
+    """Return a policy that can be stored with each epoch, and has a watermark before any event.
 
     Raises:
-        TypeError: it cannot be pickled, or says nothing.
+        TypeError: it cannot be pickled, or has no watermark.
     """
     try:
         pickle.dumps(policy)
@@ -253,15 +253,15 @@ def _kept(policy: WatermarkPolicy) -> WatermarkPolicy:
 
 @dataclass(frozen=True, slots=True)
 class CopyOf:
-    """A factory of policies that start as one does; each partition goes on with its own.
+    """A factory of policies that start as one does; each partition continues with its own.
 
     Attributes:
-        policy: which is never told anything.
+        policy: which never gets an event.
     """
 
     policy: WatermarkPolicy
 
     def __call__(self) -> WatermarkPolicy:
         """Return a new one."""
-        # Deep: what a policy has seen may stand in a list of its own.
+        # Deep: a policy may store events in a list of its own.
         return copy.deepcopy(self.policy)

@@ -51,7 +51,7 @@ class UnboundedStage(JoiningStage[T, B], LazyStage[T, B]):
             drop_before: as for `add_timestamps`.
 
         Raises:
-            IllegalStateError: something stands between, or the items have timestamps.
+            IllegalStateError: a step is between, or the items have timestamps.
             UnsupportedError: the source has none.
         """
         return self._step("native_timestamps", natively_stamped(self._record.node, allowed_lag, drop_before))
@@ -61,7 +61,7 @@ class UnboundedStage(JoiningStage[T, B], LazyStage[T, B]):
 
         Raises:
             IllegalStateError: the items have timestamps.
-            UnsupportedError: something stands before that moves items, such as a join.
+            UnsupportedError: a step before moves items, such as a join.
         """
         return self._step("ingestion_timestamps", ingested(self._record.node))
 
@@ -70,7 +70,7 @@ class UnboundedStage(JoiningStage[T, B], LazyStage[T, B]):
 
         Args:
             window: `tumbling(size)`, `sliding(size, by=...)` or `session(timeout)` of `dstream.windows`.
-            late_to: a sink for items that come when their window has closed; unset, they are counted and dropped.
+            late_to: a sink for items that arrive when their window has closed; unset, they are counted and dropped.
 
         Raises:
             IllegalStateError: the items have no timestamps.
@@ -92,7 +92,7 @@ class UnboundedStage(JoiningStage[T, B], LazyStage[T, B]):
         """Pair each item with each one of `other` that has its key and happened within some time of it.
 
         That is from `before` earlier than the item of this stage up to `after` later, both inclusive. A pair has the
-        timestamp of the later one. Items that come behind the watermarks of both sides are late, and dropped.
+        timestamp of the later one. Items behind the watermarks of both sides are late, and dropped.
 
         Args:
             other: another stage of this pipeline without an end, with timestamps.
@@ -119,9 +119,9 @@ else:
     class StreamStage(UnboundedStage[T, Unbounded]):
         """Items without an end on their way to a sink: the result of `pipeline.read_from(source)` for such a source.
 
-        A job of such a pipeline is a sequence of epochs, in each of which the items that have come are run to the
+        A job of such a pipeline is a sequence of epochs, in each of which the items that have arrived are run to the
         sinks. Steps that take one item at a time are those of all stages. What needs an end is done in windows, once
-        items have timestamps: `add_timestamps(fn).window(tumbling(1000)).aggregate(op)`.
+            items have timestamps: `add_timestamps(fn).window(tumbling(1000)).aggregate(op)`.
 
         Example:
             >>> from collectors import counting

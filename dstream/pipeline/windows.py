@@ -85,12 +85,12 @@ class WindowedStage(_Windowed, Generic[T]):
     ) -> StreamStage[Any]:
         """Reduce the items of each window to one: `WindowResult(start, end, result)`, or `to(start, end, result)`.
 
-        It is given once the watermark has reached the end of the window; of a window without items nothing comes. Its
+        It is given once the watermark has reached the end of the window; a window without items has no result. Its
         timestamp is the last instant of the window, so that windows over results nest.
 
         Args:
             op: a collector, or an aggregate operation of one input.
-            to: makes what goes on of a result.
+            to: makes the output of a result.
 
         Raises:
             TypeError: `op` is no operation, has several inputs, or cannot combine what sessions need combined.
@@ -139,7 +139,7 @@ class WindowedStage(_Windowed, Generic[T]):
         Args:
             others: stages of this pipeline with timestamps, one for each further input of the operation.
             op: an operation with as many inputs as there are stages, this one first.
-            to: makes what goes on of a result; unset, a `WindowResult`.
+            to: makes the output of a result; unset, a `WindowResult`.
 
         Raises:
             IllegalStateError: a stage has no timestamps, or belongs to another pipeline.
@@ -233,7 +233,7 @@ class KeyedWindowedStage(_Windowed, Generic[K, T]):
         Args:
             others: keyed stages without an end, `stage.grouping_key(fn)`, one for each further input.
             op: an operation with as many inputs as there are stages, this one first.
-            to: makes what goes on of a result; unset, a `KeyedWindowResult`.
+            to: makes the output of a result; unset, a `KeyedWindowResult`.
         """
         from dstream.pipeline.keyed import KeyedStreamStage  # It makes stages of this class.
 
