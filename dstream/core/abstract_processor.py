@@ -21,8 +21,8 @@ _SEVERAL = 5
 class AbstractProcessor(Processor):
     """A processor that gets items one by one; a subclass overrides `try_process`, and often `complete`.
 
-    An item that is not done stays at the head of the inbox and comes again. So what emits several items for one keeps
-    its place: `flat_mapper` and `emit_from_traverser` do.
+    An item that is not done stays at the head of the inbox and is offered again. So what emits several items for one
+    keeps its place: `flat_mapper` and `emit_from_traverser` do.
 
     Example:
         >>> from dstream.core import DAG, AbstractProcessor
@@ -36,7 +36,7 @@ class AbstractProcessor(Processor):
     _context: ProcessorContext | None = None
     _outbox: Outbox | None = None
     _refused: tuple[Any, Any] | None = None  # A traverser, and the item of it that the outbox did not take.
-    _refused_entry: tuple[Any, Any] | None = None  # The same of what goes into a snapshot.
+    _refused_entry: tuple[Any, Any] | None = None  # The same for an entry of a snapshot.
     _methods: tuple[Callable[[Any], bool], ...] = ()
 
     # What a subclass overrides
@@ -48,7 +48,7 @@ class AbstractProcessor(Processor):
         """Process an item; overridden, unless one of the methods for an ordinal is.
 
         Args:
-            ordinal: of the edge that it came by.
+            ordinal: of its edge.
             item: is offered again if it is not done.
 
         Returns:
@@ -86,7 +86,7 @@ class AbstractProcessor(Processor):
         """Take an entry of a snapshot back.
 
         Args:
-            key: as it was saved; a `BroadcastKey` comes as one.
+            key: as it was saved; a `BroadcastKey` is passed as one.
             value: as it was saved.
 
         Raises:

@@ -14,7 +14,7 @@ __all__ = ["BlockProcessor", "SavingProcessor", "kinds_of", "without_none"]
 T = TypeVar("T")
 
 _AT_ONCE = 1024
-"""So many items are made before they are offered."""
+"""The number of items that are made before they are offered."""
 
 
 def kinds_of(items: Iterable[Any]) -> set[type]:
@@ -45,7 +45,7 @@ def _no_none(emitted: T) -> T:
 class BlockProcessor(Processor):
     """A processor of little cost for each item; a subclass overrides `made_of`.
 
-    What the outbox does not take waits here, and goes out before anything else happens.
+    Items that the outbox does not take are buffered here, and emitted before anything else happens.
     """
 
     _outbox: Outbox
@@ -64,7 +64,7 @@ class BlockProcessor(Processor):
         """Return the output for the items of a block.
 
         What runs a function on an item does so with `each` or `chosen`, or calls it `item` in a `for` statement: so
-        failures find it. What a comprehension calls it is gone by then.
+        failures find it. The variable of a comprehension no longer exists by then.
         """
         raise NotImplementedError(f"{type(self).__name__} has no made_of()")
 

@@ -90,7 +90,7 @@ def _cycle(path: Sequence[str], again: str) -> str:
 
 
 class DAG(NamesOfJet):
-    """A value that says which processors a job runs, and which way items go between them.
+    """The processors that a job runs, and the edges by which items are sent between them.
 
     Building one starts nothing. It belongs to no context, travels pickled, and may run again, anywhere. A copy can be
     changed apart from it.
@@ -275,14 +275,14 @@ class DAG(NamesOfJet):
     def explain(self, format: Literal["dot", "mermaid", "svg", "html"], *, routes: bool = False) -> Drawing: ...
 
     def explain(self, format: str = "text", *, routes: bool = False) -> Drawing | None:
-        """Say in which stages the graph would run, where items are shuffled and why. Nothing runs or starts.
+        """Explain in which stages the graph would run, where items are shuffled and why. Nothing runs or starts.
 
         It is explained for the default context, or for the one that `connect()` would make.
 
         Args:
             format: `"text"` prints; `"dot"`, `"mermaid"`, `"svg"` and `"html"` return a drawing, which is
                 a str; a notebook shows the last two.
-            routes: whether to say why each function is called for each item.
+            routes: whether to explain why each function is called for each item.
 
         Raises:
             UnsupportedError: no engine runs such a graph.

@@ -31,7 +31,7 @@ __all__ = ["plan_of_graph"]
 
 @dataclass(frozen=True, slots=True)
 class _OfOutlet:
-    """The function from a block to its items, if it comes by one outlet."""
+    """The function from a block to its items, if it arrives by one outlet."""
 
     outlet: int
 
@@ -44,7 +44,7 @@ def plan_of_graph(graph: VertexGraph) -> PipelinePlan:
 
     Raises:
         UnsupportedError: there are sources alone; or an edge into `processors.write` does more than to bring items
-            there; or an edge out of `processors.read` needs to know the parts of what several edges read; or a source
+            there; or an edge out of `processors.read` needs the partitions of what several edges read; or a source
             never ends and cannot be read range by range; or some of what is written ends, and some does not; or an
             edge merges by an order what has no end.
         ValueError: an edge leads to `processors.read` or away from `processors.write`, or none leads to one.

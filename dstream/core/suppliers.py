@@ -47,8 +47,8 @@ class EndSupplier(ProcessorMetaSupplier):
 
     Attributes:
         peeks: what is logged of the items that pass, and how.
-        preferred_local_parallelism: into how many parts the vertex is divided unless it says so.
-        is_only_one: the vertex must not say another number.
+        preferred_local_parallelism: into how many parts the vertex is divided unless it sets that.
+        is_only_one: the vertex must not set another number.
     """
 
     peeks: tuple[Peek, ...] = ()
@@ -65,7 +65,7 @@ class EndSupplier(ProcessorMetaSupplier):
         Raises:
             UnsupportedError: nothing of that kind does.
         """
-        # No processor stands at such an end: there are the items that it passes, and nothing else to look at.
+        # There is no processor at such an end: there are the items that it passes, and nothing else to look at.
         if peek.what != self.passes_items:
             raise UnsupportedError(
                 f"peek_{peek.what}: {self!r} has no {peek.what} in a graph; peek_{self.passes_items}() logs its items"
@@ -176,12 +176,12 @@ class _OfOne(ProcessorMetaSupplier):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LibrarySupplier(ProcessorMetaSupplier):
-    """A supplier of the processors that a function makes, shown as the call that it came from.
+    """A supplier of the processors that a function makes, shown as the call that made it.
 
     Attributes:
         create: makes a processor; it travels pickled.
         shown: the call.
-        preferred_local_parallelism: how many processors there are unless the vertex says so.
+        preferred_local_parallelism: how many processors there are unless the vertex sets that.
         two_stages: how others may do a part of their work.
         groups: what they emit, if these are results by key.
         inputs: how many inbound edges they take; None: any number.
@@ -231,11 +231,11 @@ def _shown(value: Any) -> str:
 def processor_of(fn: Callable[[int, Iterator[Any]], Iterable[Any]]) -> Callable[[], Processor]:
     """Return a factory of processors that emit the items of a generator function.
 
-    It is called for each block of items that there are at the moment, and how many those are nobody knows: so it keeps
-    nothing between items. A processor with a state is an `AbstractProcessor`, which can save it too.
+    It is called for each block of items that have arrived, of any size: so it keeps nothing between items. A processor
+        with a state is an `AbstractProcessor`, which can save it too.
 
     Args:
-        fn: takes the ordinal of the edge, and an iterator of items; those that it leaves come in another call.
+        fn: takes the ordinal of the edge, and an iterator of items; those that it leaves are passed in another call.
 
     Raises:
         TypeError: it is no function.
@@ -269,9 +269,9 @@ class _OfGenerator(BlockProcessor):
         self._fn = fn
 
     def made_of(self, ordinal: int, items: list[Any]) -> Iterator[Any]:
-        """Call the function until it has taken all items: one that stops early goes on with the others."""
+        """Call the function until it has taken all items: one that stops early is called again with the others."""
         waiting = iter(items)
-        # The hint of a list's iterator is exact, so it tells which item was taken last, without a count of our own.
+        # The hint of a list's iterator is exact, so it shows which item was taken last, without a count of our own.
         while left := length_hint(waiting):
             try:
                 made = self._fn(ordinal, waiting)

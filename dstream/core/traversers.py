@@ -190,7 +190,7 @@ class _Made(Traverser[T]):
     __slots__ = ("next",)
 
     def __init__(self, advance: Callable[[], T | None]) -> None:
-        self.next = advance  # type: ignore[method-assign]  # The slot stands in place of the method.
+        self.next = advance  # type: ignore[method-assign]  # The slot replaces the method.
 
 
 def _item(item: Any) -> Any:
@@ -280,7 +280,7 @@ class AppendableTraverser(Traverser[T]):
         return self._items.popleft() if self._items else None
 
     def is_empty(self) -> bool:
-        """Say whether there is no item."""
+        """Return whether there is no item."""
         return not self._items
 
 

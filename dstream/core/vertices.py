@@ -68,11 +68,11 @@ class Vertex(NamesOfJet):
 
     @property
     def parallelism(self) -> int:
-        """How many processors it has; -1 unless it was said: then its supplier, or the engine, decides."""
+        """The number of processors; -1 unless it was set: then its supplier, or the engine, decides."""
         return self._parallelism
 
     def local_parallelism(self, processors: int) -> Self:
-        """Say how many processors it has: all of them, since there is one member.
+        """Set the number of processors: all of them, since there is one member.
 
         Args:
             processors: at least 1; -1 leaves it to the supplier and the engine.
@@ -87,9 +87,9 @@ class Vertex(NamesOfJet):
         return self
 
     def endless(self) -> Self:
-        """Say that its processors, to which nothing leads, may go on for ever: the job runs epoch by epoch then.
+        """Declare that its processors, to which no edge leads, may run for ever: the job runs epoch by epoch then.
 
-        In each epoch they get a slice of time, and at its end they save how far they have come. A graph that reads a
+        In each epoch they get a slice of time, and at its end they save their position. A graph that reads a
         source without an end runs so anyway.
         """
         self._is_endless = True
@@ -97,7 +97,7 @@ class Vertex(NamesOfJet):
 
     @property
     def is_endless(self) -> bool:
-        """Whether that was said."""
+        """Whether its processors may run for ever."""
         return self._is_endless
 
     def update_supplier(self, change: Callable[[ProcessorMetaSupplier], AnySupplier]) -> None:
@@ -149,9 +149,9 @@ class EdgeConfig:
 
 
 class Edge(NamesOfJet):
-    """A way from a vertex to another one, which says which processors get an item; by default any of them, in turn.
+    """A connection from a vertex to another one, with the routing of items to processors; by default to any, in turn.
 
-    The methods that say how change the edge and return it.
+    The methods that set the routing change the edge and return it.
 
     Attributes:
         source: the vertex that it leaves.
@@ -217,11 +217,11 @@ class Edge(NamesOfJet):
         return cls(source, ordinal)
 
     def to(self, destination: Vertex, ordinal: int = 0) -> Self:
-        """Say where it leads.
+        """Set the destination.
 
         Args:
             destination: the vertex that it leads to.
-            ordinal: its number among the edges that lead there: processors know it by this.
+            ordinal: its number among the inbound edges of the destination, by which processors identify it.
 
         Raises:
             IllegalStateError: it leads somewhere already.
@@ -280,12 +280,12 @@ class Edge(NamesOfJet):
     # When, and how much
 
     def priority(self, priority: int) -> Self:
-        """Say when it is read: edges with a lower priority are read to their end before others of the destination.
+        """Set the priority: edges with a lower one are read to their end before others of the destination.
 
-        What comes by the others meanwhile waits without bound, on disk if it is much.
+        Items of the others are buffered meanwhile without bound, on disk if they are large.
 
         Args:
-            priority: 0 unless it is said.
+            priority: 0 unless it is set.
         """
         self._priority = whole(priority, "priority")
         return self
@@ -300,12 +300,12 @@ class Edge(NamesOfJet):
         return self
 
     def distributed(self) -> Self:
-        """Say that items may go to other members; there is one member, so it is shown and changes nothing."""
+        """Declare that items may be sent to other members; there is one member, so it is shown and changes nothing."""
         self._is_distributed = True
         return self
 
     def set_config(self, config: EdgeConfig) -> Self:
-        """Say how many items wait.
+        """Set how many items are buffered.
 
         Raises:
             TypeError: it is no `EdgeConfig`.
@@ -344,7 +344,7 @@ class Edge(NamesOfJet):
 
     @property
     def is_distributed(self) -> bool:
-        """Whether the user said so."""
+        """Whether `distributed()` was called."""
         return self._is_distributed
 
     @property
@@ -363,7 +363,7 @@ class Edge(NamesOfJet):
         return f"{self.source.name}({self.source_ordinal}) -> {destination}"
 
     def how(self) -> list[str]:
-        """Return how it differs from an edge that nothing was said about, in words."""
+        """Return the settings that differ from those of a new edge, in words."""
         words = []
         if self._key is same_key:
             words.append("all to one")

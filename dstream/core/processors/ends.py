@@ -20,8 +20,8 @@ def read(source: Source[Any] | StreamSource[Any]) -> ProcessorMetaSupplier:
     """Return a supplier of processors that emit the items of a source. No edge leads to it.
 
     Args:
-        source: any of `sources`, or one of your own. How many processors the vertex has says into how many parts it is
-            divided; unless it says so, the source is, and the engine.
+        source: any of `sources`, or one of your own. The number of processors of the vertex is that of the parts into
+            which it is divided; unset, the source and the engine decide.
 
     Raises:
         TypeError: it is no source.

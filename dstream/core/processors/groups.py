@@ -83,7 +83,7 @@ def _check(operation: Operation, name: str) -> Callable[[Any, Any], Any]:
 
 _ENDED = BroadcastKey("ended")
 _MOST = 100_000
-"""So many groups wait in front of a shuffle."""
+"""The most groups that are buffered before a shuffle."""
 
 
 class GroupingProcessor(SavingProcessor):
@@ -91,10 +91,10 @@ class GroupingProcessor(SavingProcessor):
 
     Args:
         keys: gives the key of an item, a function for each inbound edge; None: all items are one group.
-        operation: takes the items, those of each edge as of one input, in the order in which they come.
+        operation: takes the items, those of each edge as of one input, in the order in which they arrive.
         to: makes of (key, result) what is emitted; None: the result alone.
         gives_empty: without keys, the result of nothing is emitted too.
-        entries_of: edges by which entries of a `FirstGrouping` come in the place of items.
+        entries_of: edges by which entries of a `FirstGrouping` arrive in place of items.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class GroupingProcessor(SavingProcessor):
             return self.emit_what_waits()
         if not self.emit_what_waits():
             return False
-        # Taken out: results that wait go out before a snapshot, which has no groups from here on.
+        # Taken out: buffered results are emitted before a snapshot, which has no groups from here on.
         groups, self._groups, self._has_ended = self._groups, {}, True
         if self._gives_empty and not groups:
             groups = {None: self._operation.create()}
@@ -223,7 +223,7 @@ class FirstGrouping(GroupingProcessor):
     def made_of(self, ordinal: int, items: list[Any]) -> Iterable[Any]:
         """Accumulate the items; emit the groups if they are large."""
         super().made_of(ordinal, items)
-        # What it holds goes on early: the vertex behind the shuffle combines parts of a group in any case.
+        # Its groups are emitted early: the vertex behind the shuffle combines parts of a group in any case.
         if len(self._groups) < _MOST and not self._growth.exceeded():
             return ()
         groups, self._groups = self._groups, self._reductions[0].supplier()

@@ -165,7 +165,7 @@ class FlatMapping(BlockProcessor):
         try:
             return list(islice(flat, _AT_ONCE))
         except Exception as error:  # What was made of an item is read here, so it may fail here.
-            # The hint of a list's iterator is exact: it tells how many results have not been begun.
+            # The hint of a list's iterator is exact: it is the number of results that have not been begun.
             failed_on(error, items[len(items) - length_hint(left) - 1])
             raise
 

@@ -29,14 +29,14 @@ def hash_join(
 ) -> ProcessorMetaSupplier:
     """Return a supplier of processors that emit each item of edge 0 with its matches from the other edges.
 
-    The items of edge `n` are held, by the keys of the clause `joins[n - 1]`. Such an edge comes first, and each
+    The items of edge `n` are held, by the keys of the clause `joins[n - 1]`. Such an edge is read first, and each
     processor gets all of it: `.priority(-1).broadcast()`; or it is partitioned by the same key as edge 0. An item that
     matches several is emitted several times, in their order.
 
     Args:
         joins: a clause for each of the other edges.
         to: takes (item, match, ...), with a match from each edge, and makes what is emitted; None: a tuple of them.
-        inner: items that match nothing on some edge are left out; otherwise None stands for the match.
+        inner: items that match nothing on some edge are left out; otherwise None is the match.
 
     Raises:
         TypeError: one of these is of another kind.

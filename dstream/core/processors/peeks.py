@@ -38,7 +38,7 @@ class Peek:
     Attributes:
         what: is looked at.
         to_string: gives the text of an item.
-        should_log: says which items are logged; None: all.
+        should_log: returns whether an item is logged; None: all.
     """
 
     what: Literal["input", "output", "snapshot"]
@@ -46,7 +46,7 @@ class Peek:
     should_log: Callable[[Any], object] | None
 
     def log(self, logger: Logger, place: str, items: Sequence[Any]) -> None:
-        """Log items that passed a place, if anybody hears of them."""
+        """Log items that passed a place, if the logger is enabled."""
         if not is_heard(logger):
             return
         for item in items:
@@ -57,7 +57,7 @@ class Peek:
 
 
 class PeekingProcessor(Processor):
-    """A processor around another one, whose inbox and outbox log the items that go through them.
+    """A processor around another one, whose inbox and outbox log the items that pass through them.
 
     Args:
         inner: the processor.
@@ -71,7 +71,7 @@ class PeekingProcessor(Processor):
 
     @property
     def ticks_alone(self) -> bool:  # type: ignore[override]  # the inner one may have something to do at times only
-        """Whether the inner processor has something to do also while nothing comes."""
+        """Whether the inner processor has something to do also while nothing arrives."""
         # This class overrides `tick`, by which a run recognizes processors that tick: the inner one is asked instead.
         return self._inner.ticks_alone and type(self._inner).tick is not Processor.tick
 
@@ -97,7 +97,7 @@ class PeekingProcessor(Processor):
 
     def try_process_watermark(self, watermark: Watermark) -> bool:
         """Log a watermark when it was processed."""
-        # One that is refused comes again, and is logged when it has passed.
+        # One that is refused is offered again, and is logged when it has passed.
         if not self._inner.try_process_watermark(watermark):
             return False
         if self._peek.what != "snapshot":
@@ -238,7 +238,7 @@ def peek_input(
     Args:
         supplier: makes processors, in any way that a vertex takes.
         to_string: gives the text of an item.
-        should_log: says which items are logged; None: all.
+        should_log: returns whether an item is logged; None: all.
 
     Raises:
         TypeError: one of these is of another kind.
@@ -260,7 +260,7 @@ def peek_output(
     Args:
         supplier: makes processors, in any way that a vertex takes.
         to_string: gives the text of an item.
-        should_log: says which items are logged; None: all.
+        should_log: returns whether an item is logged; None: all.
 
     Raises:
         TypeError: one of these is of another kind.
@@ -282,7 +282,7 @@ def peek_snapshot(
     Args:
         supplier: makes processors, in any way that a vertex takes.
         to_string: gives the text of a pair (key, value).
-        should_log: takes such a pair, and says which ones are logged; None: all.
+        should_log: takes such a pair, and returns whether it is logged; None: all.
 
     Raises:
         TypeError: one of these is of another kind.

@@ -36,16 +36,16 @@ def insert_watermarks(
 ) -> ProcessorMetaSupplier:
     """Return a supplier of processors that emit all items, and watermarks among them.
 
-    A watermark goes out before the item that moved time. Items that are late go on too: who closes windows drops them.
-    A snapshot has the last watermark, and the policy with what it has seen. Whether nothing comes is judged anew when
-    it is restored.
+    A watermark is emitted before the item that moved time. Late items are emitted too: the step that closes windows
+    drops them. A snapshot has the last watermark, and the policy with what it has seen. Whether nothing arrives is
+    judged anew when it is restored.
 
     Args:
         timestamps: gives the timestamp of an item, in milliseconds.
-        policy: says how far time has come, such as `limiting_lag(2000)`; each processor has its own copy.
-        emission: which watermarks go out; None: `no_throttling()`.
-        idle_timeout: after so many seconds without an item, a processor holds time back no longer, until one comes; 0:
-            it always does.
+        policy: computes the watermark, such as `limiting_lag(2000)`; each processor has its own copy.
+        emission: which watermarks are emitted; None: `no_throttling()`.
+        idle_timeout: the seconds without an item after which a processor holds time back no longer, until one arrives;
+            0: it always does.
         clock: gives the seconds that the policy and the timeout count by.
 
     Raises:
@@ -71,7 +71,7 @@ def insert_watermarks(
 class _Inserting(SavingProcessor):
     @property
     def ticks_alone(self) -> bool:  # type: ignore[override]  # asked after each epoch, and never set
-        """Whether time may move by the clock: until nothing has come for so long that it stands still."""
+        """Whether time may move by the clock: until nothing has arrived for the idle timeout."""
         return not self._is_idle
 
     def __init__(
@@ -103,7 +103,7 @@ class _Inserting(SavingProcessor):
         tells_all = not getattr(policy, "greatest_only", False)
         made: list[Any] = []
         for timestamp, item in zip(self._stamps(items), items, strict=True):  # A failure finds the item by this name.
-            if timestamp > greatest or tells_all:  # Of the others, such a policy needs to know nothing.
+            if timestamp > greatest or tells_all:  # Such a policy does not need the other items.
                 greatest = timestamp
                 policy.report(timestamp, now)
                 made += self._moved(now)
@@ -121,7 +121,7 @@ class _Inserting(SavingProcessor):
         return stamps
 
     def _moved(self, now: float) -> list[Watermark]:
-        """Return the watermark that is to go out, if there is one."""
+        """Return the watermark that is to be emitted, if there is one."""
         watermark = watermark_of(self._policy, now)
         if watermark <= self._last:
             return []
@@ -145,7 +145,7 @@ class _Inserting(SavingProcessor):
         return self.emit(moved)
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
-        # A copy: the policy goes on before the snapshot is pickled.
+        # A copy: the policy changes before the snapshot is pickled.
         yield _LAST, (self._last, copy.deepcopy(self._policy))
 
     def restore_from_snapshot(self, inbox: Inbox) -> None:

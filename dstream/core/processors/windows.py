@@ -2,7 +2,8 @@
 
 An item belongs to its windows by its timestamp; a watermark closes those that end at or before it, sessions strictly
 before. An item whose frame is closed is dropped, and counted in the log. What is open at the end of the items closes.
-Early results come by the clock of the process; those of the second of two stages know the frames that have closed.
+Early results are emitted by the clock of the process; those of the second of two stages have the frames that have
+closed.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ __all__ = [
 
 _WATERMARK = BroadcastKey("watermark")
 _AT_ONCE = 16384
-"""So many items wait before they are reduced, if no watermark comes."""
+"""The most items that are buffered before they are reduced, if no watermark arrives."""
 
 
 class OperatorProcessor(SavingProcessor):
@@ -49,7 +50,7 @@ class OperatorProcessor(SavingProcessor):
         operator: makes and keeps the state.
         timestamps: gives the timestamp of an item, a function for each inbound edge.
         hands_over: what has not closed is emitted, and not saved, when a snapshot is taken: another vertex combines it.
-        clock: gives the seconds by which early results come.
+        clock: returns the seconds by which early results are emitted.
     """
 
     def __init__(
@@ -104,14 +105,14 @@ class OperatorProcessor(SavingProcessor):
         moment = EpochTime(self._epoch, now, self._watermark, watermark, clock_deadline=self._early_at)
         came = self._came(moment)
         is_early = self._early_at is not None and self._early_at <= now
-        # Most shards have nothing to do at a watermark, and their deadlines say so without a look at their windows.
+        # Most shards have nothing to do at a watermark, and their deadlines show that without a look at their windows.
         due = {shard for shard, state in self._states.items() if is_early or _is_due(state, watermark)}
         for shard in came:
             if shard not in self._states:
                 self._states[shard] = self._operator.new()
         self._watermark = watermark
         applied = [self._states[shard].apply(came.get(shard, []), moment) for shard in sorted(due | came.keys())]
-        # Each shard gives its results in the order of time, so merged ones come in it, too.
+        # Each shard gives its results in the order of time, so merged ones have it, too.
         return self._items(heapq.merge(*(each.outputs for each in applied), key=_timestamp))
 
     def _items(self, outputs: Iterator[Timed]) -> Iterator[Any]:
@@ -202,7 +203,7 @@ def aggregate_to_sliding_window(
 ) -> ProcessorMetaSupplier:
     """Return a supplier of processors that emit the result of each tumbling or sliding window, for each key with items.
 
-    Results of an earlier window come first.
+    Results of an earlier window are emitted first.
 
     Args:
         keys: gives the key of an item, one function for each inbound edge; None: all items are one group.
