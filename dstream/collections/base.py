@@ -29,7 +29,7 @@ PIECES = 32
 """Into how many parts a collection is divided that the caller reads alone, one part after another."""
 
 _UNREADABLE = (DStreamError, TypeError, OSError)
-"""Errors of a collection that cannot be read: it is gone, or a class is not there, or files cannot be opened."""
+"""Errors of a collection that cannot be read: it was destroyed, a class is missing, or files cannot be opened."""
 
 _FEW = 5
 _ROWS = 10
@@ -37,7 +37,7 @@ _DAY = 24 * 60 * 60.0
 
 
 class Collection(ABC, Generic[S]):
-    """A handle to a collection that lives in a storage. It holds no data and may be thrown away."""
+    """A handle to a collection in a storage. It holds no data and may be dropped."""
 
     _kind: ClassVar[Kind]
     _unit: ClassVar[tuple[str, str]]
@@ -87,7 +87,7 @@ class Collection(ABC, Generic[S]):
         return self.store.size()
 
     def is_empty(self) -> bool:
-        """Say whether there is nothing in it."""
+        """Return whether there is nothing in it."""
         return self.size() == 0
 
     def destroy(self) -> None:
@@ -119,7 +119,7 @@ class Collection(ABC, Generic[S]):
         """Return the content as a `pyarrow.Table`; it must fit into the caller's memory.
 
         Raises:
-            UnsupportedError: keys or values are not of one type that Arrow knows.
+            UnsupportedError: keys or values are not of one type that Arrow supports.
             TypeError: an entry or item is not of the collection's type.
         """
         import pyarrow as pa
@@ -140,7 +140,7 @@ class Collection(ABC, Generic[S]):
         The workers read it from the storage, in parallel, when the DataFrame is used.
 
         Raises:
-            UnsupportedError: the engine has no tables, or Arrow does not know the types.
+            UnsupportedError: the engine has no tables, or Arrow does not support the types.
         """
         schema = self.store.schema()
         return self._runtime.running_engine().data_frame(self._splits(), schema)
@@ -325,7 +325,7 @@ class NoTable(Collection[MapStore]):
 
 
 def same(left: Any, right: Any) -> bool:
-    """Say whether two values are equal; a float NaN equals every other.
+    """Return whether two values are equal; a float NaN equals every other.
 
     A list or a dict finds a NaN by its identity, which no value keeps in a storage.
     """

@@ -1,6 +1,6 @@
 """`IStreamCache`: a distributed map of entries that expire, and the store that expires them.
 
-Each value is kept with the time at which it was written and the one from which it counts as gone. What is gone is
+Each value is kept with the time at which it was written and the one at which it expires. What has expired is
 invisible to every operation; it is removed when a lookup or a change meets it, or by `purge`.
 """
 
@@ -52,7 +52,7 @@ class Expiring(NamedTuple, Generic[V]):
     Attributes:
         value: what the user put there.
         written: when.
-        deadline: from when on it is gone, infinity for never.
+        deadline: when it expires, infinity for never.
     """
 
     value: V
@@ -65,7 +65,7 @@ class Expiry:
     """The lifetime of entries.
 
     To record every use would make every read a write. So an entry gets a tenth of `max_idle` more than it is due,
-    and a use is recorded only when the recorded deadline no longer covers it: an entry lives at least
+    and a use is recorded only when the recorded deadline no longer covers it: an entry is kept at least
     `max_idle` after its last use, and at most 1.1 times that.
 
     Attributes:
@@ -98,7 +98,7 @@ class Expiry:
 
 
 def live(stored: Any, now: float) -> Any:
-    """Return the value of a stored entry, or None if there is none or it is gone."""
+    """Return the value of a stored entry, or None if there is none or it has expired."""
     return stored.value if stored is not None and now < stored.deadline else None
 
 
@@ -110,10 +110,10 @@ def stored_options(options: Options) -> Options:
 
 
 def cache_store(storage: Storage, name: str, options: Options) -> MapStore:
-    """Return the store of a cache, made if the options say how long its entries live.
+    """Return the store of a cache, made if the options contain how long its entries are kept.
 
     Raises:
-        CacheNotExistsError: it was never configured, and they do not say it.
+        CacheNotExistsError: it was never configured, and they do not contain it.
     """
     if options.ttl is not None or options.max_idle is not None:
         return cast("MapStore", storage.create("cache", name, stored_options(options)))
@@ -131,7 +131,7 @@ class ExpiringStore:
     Looking an entry up and changing it are uses; walking over all entries is not.
 
     Args:
-        store: holds `Expiring` values; its options say how long entries live.
+        store: holds `Expiring` values; its options contain how long entries are kept.
         clock: gives the time; it travels to the tasks of a job, pickled.
     """
 
@@ -169,15 +169,15 @@ class ExpiringStore:
         return replace(options, value_type=inner)
 
     def stored_size(self) -> int:
-        """Return the number of entries, those among them that are gone and were not met since."""
+        """Return the number of entries, those among them that have expired and were not removed yet."""
         return self._store.size()
 
     def input_size(self) -> InputSize:
-        """Return the size that the store knows, which counts entries that are gone."""
+        """Return the size of the store, which counts entries that have expired."""
         return input_size(self._store)
 
     def size(self) -> int:
-        """Return the number of entries that are not gone; reads them all."""
+        """Return the number of entries that have not expired; reads them all."""
         return sum(1 for split in self.splits(1) for _ in split.read())
 
     def get_many(self, keys: Sequence[Any]) -> list[Any]:
@@ -198,7 +198,7 @@ class ExpiringStore:
         self._store.update(keys, change)
 
     def update(self, keys: Sequence[Any], change: Callable[[list[Any]], list[Any]]) -> list[Any]:
-        """Replace values; `change` does not see those that are gone."""
+        """Replace values; `change` does not see those that have expired."""
         now = self._clock()
 
         def change_stored(found: list[Any]) -> list[Any]:
@@ -224,7 +224,7 @@ class ExpiringStore:
         return UNCHANGED if used is stored else used
 
     def purge(self) -> int:
-        """Remove the entries that are gone; return how many there were."""
+        """Remove the entries that have expired; return how many there were."""
         now = self._clock()
         gone = (key for split in self._store.splits(1) for key, stored in split.read() if live(stored, now) is None)
         return sum(map(self._purge_some, chunked(gone, _CHUNK)))
@@ -244,7 +244,7 @@ class ExpiringStore:
         self._store.clear()
 
     def splits(self, parallelism: int) -> Sequence[EntrySplit]:
-        """Divide the entries that are not gone now."""
+        """Divide the entries that have not expired yet."""
         now = self._clock()
         # One moment for all splits: which entries are there must not depend on when a task reads them.
         return [ExpiringSplit(split, now) for split in self._store.splits(parallelism)]
@@ -257,7 +257,7 @@ class ExpiringStore:
         return pa.schema([stored.field("key"), stored.field("value").type.field("value")])
 
     def journal(self, since: int) -> Iterator[JournalEvent]:
-        """Yield the events, with the values of users; expired entries are removed when somebody meets them."""
+        """Yield the events, with the values of users; expired entries are removed when a call meets them."""
         return map(_unwrapped, self._store.journal(since))
 
     def journal_end(self) -> int:
@@ -325,7 +325,7 @@ def _unwrapped(event: JournalEvent) -> JournalEvent:
 
 @dataclass(frozen=True, slots=True)
 class ExpiringSplit:
-    """Some of the entries of a cache, without those that were gone when it was made."""
+    """Some of the entries of a cache, without those that had expired when it was made."""
 
     split: EntrySplit
     now: float
@@ -422,7 +422,7 @@ class IStreamCache(IStreamMap[K, V]):
 
     An entry that expired is invisible to every operation. It is removed when a lookup meets it, or by `purge()`.
 
-    Looking an entry up, also with `in`, and changing it are uses; iterating and streams are not. An entry lives at
+    Looking an entry up, also with `in`, and changing it are uses; iterating and streams are not. An entry is kept at
     least `max_idle` seconds after its last use and at most 1.1 times that: a use is recorded, which is
     a write, only when a tenth of `max_idle` went by since the last one that was. `len` and `size()` read
     every entry, to leave out those that expired.
@@ -442,7 +442,7 @@ class IStreamCache(IStreamMap[K, V]):
         super().__init__(ExpiringStore(store, clock), runtime)
 
     def is_empty(self) -> bool:
-        """Say whether there is no entry that has not expired; reads no further than the first one."""
+        """Return whether there is no entry that has not expired; reads no further than the first one."""
         return next(self._pairs(), None) is None
 
     def purge(self) -> int:

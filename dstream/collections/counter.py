@@ -17,7 +17,7 @@ COUNTED = "count"
 
 
 class IStreamCounter(NoTable):
-    """An int that lives in a storage, 0 at first. Get one with `Context.get_counter`.
+    """An int in a storage, 0 at first. Get one with `Context.get_counter`.
 
     Each `add` is atomic and a commit of its own: of any number of threads and processes, none overwrites what another
     one added. It has no bounds.
@@ -69,7 +69,7 @@ class IStreamCounter(NoTable):
         return str(number), rows[:n], n < 1
 
     def _few_shown(self, rows: Sequence[Sequence[object]], more: bool) -> str:
-        return ""  # The number stands there already.
+        return ""  # The number is stored already.
 
     def _walk(self) -> Iterator[Sequence[object]]:
         yield (self.get(),)

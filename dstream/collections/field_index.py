@@ -1,6 +1,6 @@
 """`FieldIndex`: the keys of a map by the value of one field.
 
-It tells which entries may satisfy a condition, never that they do: whoever asks tests them. Only values of plain types
+It finds the entries that may satisfy a condition, never that they do: the caller tests them. Only values of plain types
 are in it, for which Python's `==`, `hash` and `<` agree with each other; every look-up finds entries with others.
 """
 
@@ -86,7 +86,7 @@ class FieldIndex:
             return
         self._new.append(value)
         if len(self._order) + len(self._new) > _FEW + 2 * (len(self._alone) + len(self._together)):
-            # Most of them are of entries that have other values by now, or stand there again and again.
+            # Most of them are of entries that have other values by now, or are repeated.
             self._order, self._new = [], [each for each in chain(self._alone, self._together) if _is_comparable(each)]
 
     def remove(self, key: Any) -> None:
@@ -169,7 +169,7 @@ _UNKNOWN = object()
 
 
 def _is_comparable(value: Any) -> bool:
-    """Say whether a value is compared with others: None, which is open, and a NaN of a float never lead anywhere.
+    """Return whether a value is compared with others: None, which is open, and a NaN of a float never lead anywhere.
 
     A NaN of a Decimal is: every comparison with it fails.
     """
@@ -181,7 +181,7 @@ def _is_nan(value: Any) -> bool:
 
 
 def _has_order(value: Any) -> bool:
-    """Say whether a value has its place among all of its kind: no NaN has, and no time of a zone that is put back."""
+    """Return whether a value can be ordered among all of its type: no NaN can, and no time that a zone repeats."""
     kind = type(value)
     if kind is datetime.datetime and value.tzinfo is not None:
         return type(value.tzinfo) is datetime.timezone
@@ -192,6 +192,6 @@ def _has_order(value: Any) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _is_plain(kind: type) -> bool:
-    """Say whether equal values of a class, and of all others that equal them, have the same hash."""
+    """Return whether equal values of a class, and of all others that equal them, have the same hash."""
     is_member = issubclass(kind, enum.Enum) and kind.__eq__ is object.__eq__ and kind.__hash__ is enum.Enum.__hash__
     return kind in _ORDERED or kind is type(None) or is_member

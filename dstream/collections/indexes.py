@@ -1,7 +1,7 @@
 """`Indexes`: the keys of a map by the values of some fields, kept current from its journal.
 
-An index is made of the entries and of all events since; whoever wrote them, and however, they are in the journal of
-the same commit. Each look-up first takes in what is new. `field_index` has the index of one field.
+An index is made of the entries and of all events since; from every writer and every kind of write, they are in the
+journal of the same commit. Each look-up first takes in what is new. `field_index` has the index of one field.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Indexes:
         self._lock = RenewedLock()  # Reading a field may run a property of the user's, which may look up too.
         self._by_path: dict[str, FieldIndex] = {}
         self._forms: dict[Any, Any] = {}
-        """Keys as the map gives them, by what stands for them here, where these differ."""
+        """Keys as the map returns them, by their identities, where these differ."""
         self._end = _NOT_MADE
 
     def add(self, path: str, kind: Kind) -> None:
@@ -119,7 +119,7 @@ class Indexes:
                 index.add(known, Entry(key, value))
 
     def _candidates(self, predicate: Predicate) -> Collection[Any] | None:
-        """Return the keys of all entries that satisfy a condition, maybe others too; None if no index tells."""
+        """Return the keys of all entries that satisfy a condition, maybe others too; None if no index has it."""
         match predicate:
             case Comparison(path, "==", value) if path in self._by_path:
                 return self._by_path[path].equal_to([value])

@@ -94,7 +94,7 @@ _CHUNK = 4096
 
 
 def found(view: ListView, item: Any, start: int, stop: int) -> int | None:
-    """Return where `item` first stands from `start` up to `stop`, or None; reads a few thousand items at a time."""
+    """Return the first index of `item` from `start` up to `stop`, or None; reads a few thousand items at a time."""
     first, last, _ = slice(start, stop).indices(view.size)
     for place in range(first, last, _CHUNK):
         items = view.read(place, min(place + _CHUNK, last))
@@ -111,7 +111,7 @@ _MISSING: Any = object()
 
 
 class IStreamList(Collection[ListStore], MutableSequence[T]):
-    """A list that lives in a storage: `list` and Jet's `IList` in one. Get one with `Context.get_list`.
+    """A list in a storage: `list` and Jet's `IList` in one. Get one with `Context.get_list`.
 
     None is an item like any other. Every operation sees one state of the list and changes it in one commit.
     `append` and `extend` add to its end at little cost; what changes its middle rewrites a part of it, and
@@ -203,7 +203,7 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
         return list(self)
 
     def __eq__(self, other: object) -> bool:
-        """Say whether `other`, any sequence but a text, has the same items in the same order."""
+        """Return whether `other`, any sequence but a text, has the same items in the same order."""
         if not isinstance(other, Sequence) or isinstance(other, str | bytes | bytearray | memoryview):
             return NotImplemented
         if other is self:

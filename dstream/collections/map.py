@@ -56,7 +56,7 @@ class Replacing:
         return Grouped(operator.attrgetter("key"), Collector(_nothing, _value_of, _later))
 
     def open(self, context: Collections) -> Replacing:
-        """Return itself: it knows its store already."""
+        """Return itself: it has its store already."""
         return self
 
     def begin(self, job: str | None, epoch: int = 1) -> WriteJob[MapWriter]:
@@ -68,7 +68,7 @@ class Replacing:
 
 
 def _nothing() -> None:
-    """Stand for the value of a key before its entry comes."""
+    """Replace the value of a key before its entry arrives."""
 
 
 def _value_of(_: Any, entry: Any) -> Any:
@@ -109,7 +109,7 @@ _VALUE: Callable[[Any], Any] = operator.attrgetter("value")
 
 
 class IStreamMap(ChangingMap[K, V]):
-    """A map that lives in a storage: `dict` and Jet's `IMap` in one. Get one with `Context.get_map`.
+    """A map in a storage: `dict` and Jet's `IMap` in one. Get one with `Context.get_map`.
 
     Keys are equal as in a dict, and every NaN is one key. Neither keys nor values may be None. Every
     operation on one key is atomic, for all threads and processes; `update` and `put_all` are one commit.
@@ -131,7 +131,7 @@ class IStreamMap(ChangingMap[K, V]):
     _kind: ClassVar[Kind] = "map"
     _indexes: Indexes | None = None
 
-    # Functions that go to the entries
+    # Functions that are sent to the entries
 
     def execute_on_key(self, key: K, fn: Callable[[LiveEntry[K, V | None]], R]) -> R:
         """Let `fn` read and change one entry, atomically; return its result.
@@ -189,9 +189,9 @@ class IStreamMap(ChangingMap[K, V]):
     def replace_all(self, fn: Callable[[K, V], V]) -> None:
         """Give every entry the value that `fn` makes of its key and its value, all in one commit.
 
-        The workers do it in parallel, and move every entry once. Nobody sees half of it, and a failure changes nothing.
-        Entries that others add meanwhile are left alone, and those that they remove stay away. `fn` runs again, with
-        the fresh value, on entries that they change, so it should do nothing else.
+        The workers do it in parallel, and move every entry once. No reader sees half of it, and a failure changes
+        nothing. Entries that others add meanwhile are left alone, and those that they remove stay away. `fn` runs
+        again, with the fresh value, on entries that they change, so it should do nothing else.
 
         Raises:
             NullElementError: `fn` gave None; the message names the key.
@@ -231,7 +231,7 @@ class IStreamMap(ChangingMap[K, V]):
         The entries are those at the time of each terminal operation, whatever is written while it runs.
 
         Args:
-            predicate: which entries; it runs where the data is read, and the others go no further.
+            predicate: which entries; it runs where the data is read, and the others are dropped there.
             projection: what to make of each, there too; an entry of which it makes None is dropped.
 
         Example:
@@ -285,7 +285,7 @@ class IStreamMap(ChangingMap[K, V]):
         """Let `select` of this handle find entries by a field of their values without reading the others.
 
         The index lives in this process, in memory. It is made by reading all entries, now, and is brought up to date
-        from the journal at each look-up, so it knows what anybody has written, in whatever way, as soon as that is
+        from the journal at each look-up, so it contains all writes, of every process and kind, as soon as that is
         committed. `select` gives the same with and without it, but a condition that fails on some entries, such as a
         comparison of texts and numbers, is not asked of those that the index leaves out. It is used for conditions of
         `where` on the field, alone or in `&`, and in `|` if each part has an index; for plain values, such as numbers,
@@ -346,13 +346,13 @@ class IStreamMap(ChangingMap[K, V]):
     ) -> Iterator[JournalEvent]:
         """Give the changes as they happen, the oldest first, in a loop that waits for new ones: `break` ends it.
 
-        Changes by all processes come, none is left out, and the order is that in which they happened. To go on later,
-        keep the `offset` of the last event and pass it as `since`.
+        Changes by all processes are yielded, none is left out, and the order is that in which they happened. To resume
+        later, keep the `offset` of the last event and pass it as `since`.
 
         Args:
             since: begin behind this offset, 0 for the start; unset, with what happens after the call.
             every: seconds between two looks into the storage while nothing happens.
-            timeout: end the loop after so many seconds without a change; unset, it waits for ever.
+            timeout: the seconds without a change after which the loop ends; unset, it waits for ever.
 
         Raises:
             IllegalStateError: the map was made without `journal=True`. In the loop: a vacuum has removed events that

@@ -75,7 +75,7 @@ R = TypeVar("R")
 D = TypeVar("D")
 
 CHUNK = 1000
-"""How many entries are looked up or changed in one go where a whole map is walked."""
+"""How many entries are looked up or changed at once where a whole map is walked."""
 
 
 class ReadMap(Collection[MapStore], Mapping[K, V]):
@@ -177,7 +177,7 @@ class ReadMap(Collection[MapStore], Mapping[K, V]):
         return dict(self._pairs())
 
     def __eq__(self, other: object) -> bool:
-        """Say whether `other`, any mapping, has the same entries."""
+        """Return whether `other`, any mapping, has the same entries."""
         if not isinstance(other, Mapping):
             return NotImplemented
         if other is self:

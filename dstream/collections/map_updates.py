@@ -251,7 +251,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
         """Set the value of `key` if it has one, or if it has a certain one.
 
         `replace(key, value)` returns the value before, or None if there was none, and then sets none.
-        `replace(key, old, new)` says whether the value was `old`, and only then sets it to `new`.
+        `replace(key, old, new)` returns whether the value was `old`, and only then sets it to `new`.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
@@ -278,7 +278,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
     def remove(self, key: K, *values: Any) -> Any:
         """Remove an entry, or only one with a certain value.
 
-        `remove(key)` returns the value, or None if there was none. `remove(key, value)` says whether
+        `remove(key)` returns the value, or None if there was none. `remove(key, value)` returns whether
         the entry had that value, and only then removes it.
         """
         match values:
@@ -323,7 +323,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
                 return Entry(key, value)
         if key is None:
             raise KeyError(f"popitem(): {self._kind} {self.name!r} is empty")
-        return self.popitem()  # All that was there is gone by now; what came since is not.
+        return self.popitem()  # All earlier entries are removed by now; later ones are not.
 
     def clear(self) -> None:
         """Remove all entries, atomically."""

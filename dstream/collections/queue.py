@@ -2,7 +2,7 @@
 
 The items of a queue have numbers, in the order in which they were put. `0 <= head <= tail`: those from `head` up to
 `tail` wait; of those below, the leased ones are there, the others were taken. A lease that has ended is an item that
-waits, and comes before those that were put later.
+waits, and precedes those that were put later.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Lease(NamedTuple):
 
     Attributes:
         until: seconds since 1970; from then on the item waits again.
-        token: what only the holder knows, so that nobody ends the lease of another one.
+        token: known only to the holder, so that no other process ends its lease.
     """
 
     until: float
@@ -72,12 +72,12 @@ class QueueState:
         return self.tail - self.head + len(self.leases)
 
     def waiting(self, now: float) -> int | None:
-        """Return the number of the item that comes next, or None if none waits."""
+        """Return the number of the next item, or None if none waits."""
         ended = min((number for number, lease in self.leases.items() if lease.until <= now), default=None)
         return ended if ended is not None else self.head if self.head < self.tail else None
 
     def put(self, count: int) -> QueueState:
-        """Return the state with so many more items."""
+        """Return the state with this number of further items."""
         return replace(self, tail=self.tail + count)
 
     def taken(self, number: int) -> QueueState:
@@ -86,11 +86,11 @@ class QueueState:
         return replace(self, head=max(self.head, number + 1), leases=leases)
 
     def leased(self, number: int, lease: Lease) -> QueueState:
-        """Return the state in which somebody has an item."""
+        """Return the state in which an item is leased."""
         return replace(self, head=max(self.head, number + 1), leases={**self.leases, number: lease})
 
     def has(self, number: int, token: str) -> bool:
-        """Say whether a lease still belongs to the holder of the token, be it over or not."""
+        """Return whether a lease still belongs to the holder of the token, be it over or not."""
         lease = self.leases.get(number)
         return lease is not None and lease.token == token
 
@@ -117,13 +117,13 @@ _end_of: Callable[[QueueState], int] = operator.attrgetter("tail")
 
 
 class IStreamQueue(NoTable, Generic[T]):
-    """A queue that lives in a storage, first in, first out. Get one with `Context.get_queue`.
+    """A queue in a storage, first in, first out. Get one with `Context.get_queue`.
 
     Any number of threads and processes put and take; nothing is lost or taken twice. An item may be None. `take()`
-    removes an item for good: if its process dies a moment later, the item is gone with it. `lease(seconds)` removes it
+    removes an item for good: if its process dies a moment later, the item is lost. `lease(seconds)` removes it
     when the block has ended, and gives it back if the block fails or its process dies.
 
-    Each call is one commit or two; items that are given back come before those that were put later.
+    Each call is one commit or two; items that are returned precede those that were put later.
 
     Example:
         >>> with connect(engine="local", storage="memory:") as ctx:
@@ -192,7 +192,7 @@ class IStreamQueue(NoTable, Generic[T]):
                 ten times a second, more often at first.
 
         Raises:
-            TimeoutError: none came in time.
+            TimeoutError: none arrived in time.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
@@ -209,18 +209,17 @@ class IStreamQueue(NoTable, Generic[T]):
     def lease(self, seconds: float, timeout: float | None = None) -> Iterator[T]:
         """Have the first item that waits for the length of a `with` block, and remove it when the block has ended.
 
-        If the block raises, the item goes back to its place. If the process dies, it goes back when `seconds` are over,
-        and so it does if the block takes longer: then somebody else may have it too. Clocks of several machines should
-        agree.
+        If the block raises, the item is returned to its place. If the process dies, or the block takes longer, it is
+        returned when `seconds` are over: then another process may have it too. Clocks of several machines should agree.
 
         Args:
-            seconds: how long nobody else gets the item.
+            seconds: how long no other process gets the item.
             timeout: as for `take`.
 
         Raises:
-            IllegalStateError: at the end of the block: it took longer, and somebody else has, or had, the item; or
-                somebody cleared the queue.
-            TimeoutError: no item came in time.
+            IllegalStateError: at the end of the block: it took longer, and another process has, or had, the item; or
+                the queue was cleared.
+            TimeoutError: no item arrived in time.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
@@ -284,7 +283,7 @@ class IStreamQueue(NoTable, Generic[T]):
         return state.waiting(self._clock())
 
     def _end(self, number: int, token: str, change: _Change, value: Any) -> bool:
-        """End a lease; say whether it still was the holder's."""
+        """End a lease; return whether it still was the holder's."""
         numbers = range(number, number + 1)
         return bool(self._change(numbers, lambda state: number if state.has(number, token) else None, change, [value]))
 
@@ -305,10 +304,10 @@ class IStreamQueue(NoTable, Generic[T]):
             numbers: those that may be chosen: what others do meanwhile may lead to another one than the first.
             choose: gives a number, of the state as it is by then; None for none.
             change: makes the next state of that one and the number.
-            values: what is to stand under the number, and under those behind it.
+            values: those to store under the number, and under those behind it.
 
         Returns:
-            The number and the item that stood there; None if `choose` gave none of them, and nothing was changed.
+            The number and the item that was stored there; None if `choose` gave none of them, and nothing was changed.
         """
         found: tuple[int, Any] | None = None
 

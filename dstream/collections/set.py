@@ -29,7 +29,7 @@ _of_entry: Callable[[Any], Any] = operator.itemgetter(0)
 
 
 class IStreamSet(Collection[MapStore], MutableSet[T]):
-    """A set that lives in a storage. Get one with `Context.get_set`.
+    """A set in a storage. Get one with `Context.get_set`.
 
     Items are equal as in a set, and every NaN is one item; None is none. Adding and removing are atomic, for all
     threads and processes; `update` and `|=` are one commit, `&=`, `-=` and `^=` are several. There is no order, and
@@ -181,7 +181,7 @@ class IStreamSet(Collection[MapStore], MutableSet[T]):
             raise
 
     def _taken(self, item: Any) -> bool:
-        """Remove an item, and say whether it was there."""
+        """Remove an item, and return whether it was there."""
         (old,) = self.store.update([self._known(item)], lambda old: [UNCHANGED if old[0] is None else None])
         return old is not None
 

@@ -1,7 +1,7 @@
 """Distributed collections as sources of streams.
 
 **Parallelism**: the store divides its entries or items; each task reads its split from the storage itself.
-**Guarantee**: every entry once, as it stood when the terminal operation started.
+**Guarantee**: every entry once, as it was when the terminal operation started.
 **On re-run**: a split reads the same state again; the next terminal operation reads what is there then.
 """
 
@@ -52,7 +52,7 @@ class EntrySource:
         return self.predicate is None and self.projection is None
 
     def input_size(self) -> InputSize:
-        """Return the size that the storage knows; entries that are left out on the way count too."""
+        """Return the size that the storage has; entries that are left out on the way count too."""
         # The first few may be behind many that a predicate leaves out.
         return _size(self.store, is_near=self._has_all)
 
@@ -136,7 +136,7 @@ class ItemSource:
         return self.store.in_process
 
     def input_size(self) -> InputSize:
-        """Return the size that the storage knows."""
+        """Return the size that the storage has."""
         return _size(self.store, is_near=True)
 
     def splits(self, parallelism: int) -> Sequence[ItemSplit]:
