@@ -48,7 +48,7 @@ class Signature(NamedTuple):
     """A format and its first bytes.
 
     Attributes:
-        name: as a sentence says it: the file is ...
+        name: as in a sentence: the file is ...
         pattern: matches the first bytes, and those of no text: behind letters it wants a control character.
         advice: how a file of this format is read.
         endings: names that end so are decompressed.
@@ -112,7 +112,7 @@ _WIDE = (
     (re.compile(rb"([^\0]\0){4}"), "looks like UTF-16 without a byte order mark", "utf-16-le"),
     (re.compile(rb"(\0[^\0]){4}"), "looks like UTF-16 without a byte order mark", "utf-16-be"),
 )
-"""Encodings whose texts a reader of another one misreads: what is said, and the encoding."""
+"""Encodings whose texts a reader of another one misreads: the words for it, and the encoding."""
 
 
 def signature_of(head: bytes) -> Signature | None:
@@ -127,7 +127,7 @@ def signature_of(head: bytes) -> Signature | None:
 
 
 def refuse_other_format(name: str, head: bytes, *, wanted: str = "text", is_inside: bool = False) -> None:
-    """Refuse a file of another format, as far as its first bytes tell.
+    """Refuse a file of another format, as far as its first bytes show.
 
     Args:
         name: that of the file.
@@ -136,7 +136,7 @@ def refuse_other_format(name: str, head: bytes, *, wanted: str = "text", is_insi
         is_inside: the bytes are what decompressing the file gave.
 
     Raises:
-        SourceError: it is of another one; the message says how it is read.
+        SourceError: it is of another one; the message contains how it is read.
     """
     found = signature_of(head)
     # Before the encodings: most binary formats have NULs, by which UTF-16 is recognized.
@@ -155,7 +155,7 @@ def refuse_other_format(name: str, head: bytes, *, wanted: str = "text", is_insi
 
 
 def _is_of_letters(head: bytes, high: bytes, encoding: str) -> bool:
-    """Say whether bytes are a text of UTF-16 in letters of an alphabet, with a space, a digit or a line end.
+    """Return whether bytes are a text of UTF-16 in letters of an alphabet, with a space, a digit or a line end.
 
     The high bytes of such letters are below that of a space, and that of a space is NUL. A text in another encoding has
     no such bytes in most of its second places, even if it holds NULs.
@@ -194,7 +194,7 @@ def refuse_misnamed(name: str, head: bytes, ending: str) -> None:
 
 
 def _is_text(head: bytes) -> bool:
-    """Say whether bytes are a text in UTF-8, which no compressed file begins like."""
+    """Return whether bytes are a text in UTF-8, which no compressed file begins like."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError:
@@ -216,7 +216,7 @@ class File:
         path: what its file system opens.
         size: in bytes; None if it is unknown, as that of a pipe.
         fs: the fsspec file system; None for the machine's own.
-        inode: the device and the inode, which tell whether two names are of one file; None if they are unknown.
+        inode: the device and the inode, which show whether two names are of one file; None if they are unknown.
     """
 
     name: str
@@ -250,13 +250,13 @@ def is_compressed(file: File) -> bool:
 
 @contextlib.contextmanager
 def opened(file: File) -> Iterator[io.BufferedReader]:
-    """Open a file to read its bytes, decompressed if its name says that they are compressed.
+    """Open a file to read its bytes, decompressed if its name has the ending of a compression.
 
-    Whatever goes wrong inside the `with` block is raised as a `SourceError` that names the file, so
+    Every failure inside the `with` block is raised as a `SourceError` that names the file, so
     only reading belongs there.
 
     Raises:
-        SourceError: the file is gone, torn, unreadable, or shorter than it was when it was found.
+        SourceError: the file is missing, damaged, unreadable, or shorter than it was when it was found.
     """
     with raw(file) as stream:
         if not is_compressed(file) or not stream.peek(1):  # An empty file has no items, whatever its name.
@@ -359,7 +359,7 @@ class _Members(io.RawIOBase):
         return rest
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go there, if need be from the start."""
+        """Seek the position, if need be from the start."""
         if whence == os.SEEK_END:
             while self._next(io.DEFAULT_BUFFER_SIZE):
                 pass
@@ -394,10 +394,10 @@ def _reason(error: Exception) -> str:
         return "there is no such file or directory"
     if isinstance(error, PermissionError):
         return "this process may not read it"
-    # pyarrow raises an OSError for torn Zstandard, of which only the text says so (26).
+    # pyarrow raises an OSError for torn Zstandard, which only the text shows (26).
     if isinstance(error, EOFError) or "Truncated compressed" in str(error):
         return "it is torn: the compressed data end too early"
-    if str(error) == "Memory usage limit exceeded":  # As lzma says it.
+    if str(error) == "Memory usage limit exceeded":  # The text of lzma.
         return (
             f"to decompress it takes more than {XZ_MEMORY >> 20} MiB of memory: compress it with a smaller dictionary, "
             "as xz -9 does"

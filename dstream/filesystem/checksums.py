@@ -27,7 +27,7 @@ class MismatchError(Exception):
 
 
 class BlockSums:
-    """The checksums of bytes that come in pieces."""
+    """The checksums of bytes that arrive in pieces."""
 
     def __init__(self) -> None:
         self._sums = bytearray()
@@ -49,7 +49,7 @@ class BlockSums:
         self._sum = self._filled = 0
 
     def text(self) -> str:
-        """Return the checksums of all blocks; nothing comes after."""
+        """Return the checksums of all blocks; no bytes follow."""
         if self._filled:
             self._end_block()
         return b64encode(self._sums).decode()
@@ -175,7 +175,7 @@ def seal(head: bytes, rest: bytes, owner: str = "") -> bytes:
 def is_sealed(head: bytes, data: bytes, owner: str = "") -> bool | None:
     """Return whether the contents are those of `seal`; None if the head is nowhere in it, and nothing is known."""
     if not data.startswith(head):
-        # With the head further in, the file was sealed once, and something stands before it now.
+        # With the head further in, the file was sealed once, and other bytes are before it now.
         return False if head in data else None
     start = len(head) + _DIGITS
     return data[len(head) : start] == _digits(memoryview(data)[start:], owner)

@@ -1,7 +1,7 @@
 """Discovery of files by path, folder, glob or URL.
 
-A path is a local path, a local glob, a directory, or any URL that fsspec knows. `find_files` runs in the caller when a
-terminal operation starts.
+A path is a local path, a local glob, a directory, or any URL that fsspec supports. `find_files` runs in the caller when
+a terminal operation starts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def path_list(*given: Paths) -> tuple[str, ...]:
 
     Raises:
         TypeError: a path is neither a str nor an `os.PathLike` of one, or it is the name of an encoding.
-        ValueError: there are no paths, a path is empty, or it is a URL that fsspec does not know.
+        ValueError: there are no paths, a path is empty, or it is a URL that fsspec does not support.
         SetupError: the package that fsspec needs for a URL is not installed.
     """
     for path in given[1:]:
@@ -51,7 +51,7 @@ def path_list(*given: Paths) -> tuple[str, ...]:
 
 
 def _schemes(url: str) -> list[str]:
-    """Return the schemes of a URL, whose links stand behind each other: `zip://a.txt::s3://bucket/b.zip`."""
+    """Return the schemes of a URL, whose links follow each other: `zip://a.txt::s3://bucket/b.zip`."""
     return [scheme for link in url.split("::") for scheme, mark, _ in [link.partition("://")] if mark]
 
 
@@ -67,7 +67,7 @@ def _refuse_encoding(path: Paths) -> None:
 def _each(paths: Paths) -> Iterable[str | os.PathLike[str]]:
     if isinstance(paths, str | os.PathLike):
         return [paths]
-    given: Any = paths  # Whatever the types say.
+    given: Any = paths  # Despite the types.
     is_one = isinstance(given, bytes | bytearray) or hasattr(given, "read") or not isinstance(given, Iterable)
     return [_text(paths)] if is_one else paths
 
@@ -121,7 +121,7 @@ def within(directory: str, pattern: str) -> str:
     """
     import glob
 
-    is_url = URL.match(directory) is not None  # fsspec knows no escapes.
+    is_url = URL.match(directory) is not None  # fsspec has no escapes.
     return f"{(directory if is_url else glob.escape(directory)).rstrip('/')}/{pattern}"
 
 
@@ -228,7 +228,7 @@ def _all_below(folder: str) -> Iterator[str]:
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)
-                elif not os.path.isdir(entry.path):  # A later part of a glob would go on behind a link to a folder.
+                elif not os.path.isdir(entry.path):  # A later part of a glob would continue behind a link to a folder.
                     yield entry.path
 
 
@@ -239,12 +239,12 @@ def _local(path: str) -> File:
     # `/proc` reports 0 bytes for files that have some, which would pass for empty ones.
     if size == 0 and _has_content(path):
         size = None
-    # A file system without inodes says 0 for each file, and they are not all the same one.
+    # A file system without inodes returns 0 for each file, and they are not all the same one.
     return File(path, path, size, inode=(status.st_dev, status.st_ino) if status.st_ino else None)
 
 
 def _has_content(path: str) -> bool:
-    """Say whether a file that tells no size has bytes nevertheless, as those of `/proc` have."""
+    """Return whether a file with a size of 0 has bytes nevertheless, as those of `/proc` have."""
     with contextlib.suppress(OSError), open(path, "rb") as file:  # What cannot be read is an error when it is read.
         return bool(file.read(1))
     return False
@@ -252,7 +252,7 @@ def _has_content(path: str) -> bool:
 
 def _find_remote(fs: Any, path: str, url: str) -> list[File]:
     chain = "".join(url.partition("::")[1:])  # What is left of "zip://*.txt::s3://bucket/a.zip".
-    fs.invalidate_cache()  # fsspec keeps listings, and would not see a file that came since the last run.
+    fs.invalidate_cache()  # fsspec keeps listings, and would not see a file that was added since the last run.
     try:
         info = fs.info(path)
     except FileNotFoundError:
@@ -275,7 +275,7 @@ _LIST = "_SUCCESS"
 
 
 def _is_list_of_none(file: File) -> bool:
-    """Say whether a sink of files has finished, and listed none: files in folders within are listed, too."""
+    """Return whether a sink of files has finished, and listed none: files in folders within are listed, too."""
     with raw(file) as stream, contextlib.suppress(ValueError):  # That of Spark is empty.
         found: bool = json.load(stream) == {"files": []}
         return found
@@ -304,7 +304,7 @@ _PASSED_OVER = "a glob matches no directories, and no names that begin with '.' 
 
 
 def _is_meant(name: str, pattern: str) -> bool:
-    """Say whether a match is no marker, and in no folder of markers, of which the glob says nothing."""
+    """Return whether a match is no marker, and in no folder of markers that is not in the glob."""
     asked = [part for part in pattern.split("/") if _is_hidden(part)]
     hidden = filter(_is_hidden, name.split("/"))
     return all(any(fnmatch.fnmatchcase(part, each) for each in asked) for part in hidden)

@@ -46,7 +46,7 @@ class Folder(Protocol):
         ...
 
     def exists(self, path: str) -> bool:
-        """Say whether there is a whole file of that path."""
+        """Return whether there is a whole file of that path."""
         ...
 
     def read(self, path: str) -> bytes:
@@ -74,11 +74,11 @@ class Folder(Protocol):
         ...
 
     def delete(self, path: str) -> None:
-        """Remove a file; one that is gone already is no error."""
+        """Remove a file; a missing one is no error."""
         ...
 
     def delete_folder(self, path: str) -> None:
-        """Remove a folder that is empty; one that is not, or is gone already, is no error."""
+        """Remove a folder that is empty; one that is not, or is missing, is no error."""
         ...
 
 
@@ -96,7 +96,7 @@ class StorageFolder(Folder, Protocol):
         ...
 
     def is_seen(self) -> bool:
-        """Say whether this process sees the storage of a collection; a worker may have a disk of its own."""
+        """Return whether this process sees the storage of a collection; a worker may have a disk of its own."""
         ...
 
     def child(self, path: str) -> StorageFolder:
@@ -124,11 +124,11 @@ class StorageFolder(Folder, Protocol):
         ...
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a file whose name no other writer knows; a failure removes the written part."""
+        """Write a file whose name no other writer has; a failure removes the written part."""
         ...
 
     def writing(self, path: str) -> AbstractContextManager[Any]:
-        """Return a sink for a file that comes in pieces, as `write` takes one that is whole."""
+        """Return a sink for a file that arrives in pieces, as `write` takes one that is whole."""
         ...
 
     def last_created(self, path: str) -> bytes | None:
@@ -232,11 +232,11 @@ class SizedFile(io.RawIOBase):
         self._position = 0
 
     def readable(self) -> bool:
-        """Say yes."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Say yes."""
+        """Return True."""
         return True
 
     def tell(self) -> int:

@@ -28,7 +28,7 @@ _READ_WHOLE = 1 << 20
 _PRIVATE = ("records/", "jobs/")
 """The folders of plans of jobs, which may have passwords in them, and of their state."""
 _LARGEST_READ = 1 << 30
-"""In bytes. No description and no log entry comes near; a file with a hole in it may say that it has any size."""
+"""In bytes. Descriptions and log entries are far smaller; a file with a hole in it may have any size."""
 _ANY_SIZE = 1 << 63
 
 
@@ -61,7 +61,7 @@ class LocalFolder:
         return self.inside
 
     def is_seen(self) -> bool:
-        """Look for the names of collections, which the driver has written before a task knows one."""
+        """Look for the names of collections, which the driver has written before a task gets one."""
         return not self.inside or os.path.isdir(f"{self.inside}/names")
 
     def child(self, path: str) -> LocalFolder:
@@ -79,7 +79,7 @@ class LocalFolder:
 
     def exists(self, path: str) -> bool:
         try:
-            # `os.path.exists` says no where a disk fails, which would pass for the end of a log.
+            # `os.path.exists` returns False where a disk fails, which would pass for the end of a log.
             os.stat(f"{self.root}/{path}")
         except FileNotFoundError:
             return False
@@ -273,7 +273,7 @@ def _link(prepared: str, final: str) -> None:
 
 
 def _is_there(path: str) -> bool:
-    """Say whether there is a file or a folder; unlike `os.path.exists`, a disk that fails is no answer."""
+    """Return whether there is a file or a folder; unlike `os.path.exists`, a disk that fails is no answer."""
     try:
         os.stat(path)
     except FileNotFoundError:
@@ -361,7 +361,7 @@ def _checked(path: str, status: os.stat_result) -> os.stat_result:
 
 
 LONGEST_WAIT = 1.0
-"""Seconds after which a commit is tried whoever's turn it is."""
+"""Seconds after which a commit is tried out of turn."""
 
 _STUCK_FOR = 30.0
 """Seconds for which this process does not wait for a turn that could not be had in time."""

@@ -1,7 +1,7 @@
 """`ObjectFolder`: a folder of an object store such as S3, through the package `obstore`.
 
-Credentials and endpoints come from the environment (`AWS_...`, `GOOGLE_...`, `AZURE_...`), for files as for storages:
-`dstream.filesystem.urls`. An object is durable when its put returns.
+Credentials and endpoints are read from the environment (`AWS_...`, `GOOGLE_...`, `AZURE_...`), for files as for
+storages: `dstream.filesystem.urls`. An object is durable when its put returns.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ObjectFolder:
         return self.root
 
     def is_seen(self) -> bool:
-        """Say yes: a URL leads every machine to the same objects."""
+        """Return True: a URL leads every machine to the same objects."""
         return True
 
     def child(self, path: str) -> ObjectFolder:
@@ -125,7 +125,7 @@ class ObjectFolder:
     def open(self, path: str) -> Any:
         import obstore
 
-        # One request for most files: the answer tells the size before any byte of the content is fetched.
+        # One request for most files: the answer contains the size before any byte of the content is fetched.
         answer = obstore.get(_store(self.root), self._at(path))
         if answer.meta["size"] <= _READ_WHOLE:
             return io.BytesIO(bytes(answer.bytes()))

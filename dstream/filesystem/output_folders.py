@@ -2,7 +2,7 @@
 
 A local folder is the user's: links in it are followed, and new files have the permissions of every other program's.
 An object store has neither a rename nor a lock. An object appears whole when its writer closes it; a move is a copy,
-then a removal. Commits take turns by a note in the folder, as `RemoteOutput.locked` says.
+then a removal. Commits take turns by a note in the folder, as `RemoteOutput.locked` describes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def output_folder(folder: str) -> OutputFolder:
     Nothing is opened yet.
 
     Raises:
-        ValueError: fsspec knows no such URL.
+        ValueError: fsspec does not support the URL.
         SetupError: the package that fsspec needs for it is not installed.
         UnsupportedError: it leads through an archive, or is one that cannot be written.
     """
@@ -146,7 +146,7 @@ class LocalOutput:
                 yield entry.name, entry.is_dir(follow_symlinks=False)
 
     def exists(self, path: str) -> bool:
-        """Say whether there is a file, a folder or a link, also a link to nothing."""
+        """Return whether there is a file, a folder or a link, also a link to nothing."""
         return os.path.lexists(self.path_of(path))
 
     def size(self, path: str) -> int:
@@ -179,7 +179,7 @@ class LocalOutput:
         """Have a lock of the kernel, which frees it if the process dies.
 
         Raises:
-            SinkError: another process has the lock for a minute, or the folder is gone.
+            SinkError: another process has the lock for a minute, or the folder no longer exists.
         """
         with writing_to(self.path):
             descriptor = os.open(self.path_of(HIDDEN), os.O_RDONLY)
@@ -187,11 +187,11 @@ class LocalOutput:
             _lock(descriptor, self.path)
             yield
         finally:
-            os.close(descriptor)  # The lock goes with it.
+            os.close(descriptor)  # That releases the lock.
 
 
 class _LocalFile:
-    """A file whose failures say that it could not be written, also below a library that compresses."""
+    """A file whose failures report that it could not be written, also below a library that compresses."""
 
     def __init__(self, file: IO[bytes], path: str) -> None:
         self._file = file
@@ -228,7 +228,7 @@ def _write_synced(path: str, mode: str, data: bytes) -> None:
 
 
 def _holder(descriptor: int) -> str:
-    """Return who has the lock of a file, as far as Linux says it: its locks name processes of this machine."""
+    """Return the holder of the lock of a file, as far as Linux shows it: its locks name processes of this machine."""
     inode = f":{os.fstat(descriptor).st_ino}"
     with suppress(OSError):
         for line in Path("/proc/locks").read_text().splitlines():
@@ -349,7 +349,7 @@ class RemoteOutput:
             return cast("bytes", fs.cat_file(inside))
 
     def create(self, path: str, data: bytes) -> bool:
-        """Look for it, then put it: no other process comes between, as long as all that write here have the lock."""
+        """Look for it, then put it: no other process can interfere, as long as all writers have the lock."""
         if self.exists(path):
             return False
         if "/" in path:
@@ -387,7 +387,7 @@ class RemoteOutput:
             return cast("dict[str, Any]", fs.info(inside))
 
     def age(self, path: str) -> float:
-        """Return how old it is; 0 where the file system does not say."""
+        """Return how old it is; 0 where the file system does not have it."""
         found = self._info(path)
         times = (found.get(key) for key in ("LastModified", "last_modified", "mtime", "updated", "created"))
         written: datetime | None = next((each for each in times if isinstance(each, datetime)), None)
@@ -420,7 +420,7 @@ class RemoteOutput:
     def locked(self) -> Iterator[None]:
         """Have a note in the folder that no other process overwrites while it settles.
 
-        fsspec has no write that fails if another one came first. So whoever commits waits until there is no note,
+        fsspec has no write that fails if another one was first. So each commit waits until there is no note,
         writes its own and, if that is still there when others who saw none must have written theirs, has its turn.
 
         Raises:

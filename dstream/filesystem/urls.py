@@ -1,6 +1,6 @@
 """URLs of fsspec, and the settings of S3 from the environment and from a profile.
 
-The names are those of the tools of AWS. Two libraries read them, s3fs and obstore, each of which knows some of them;
+The names are those of the tools of AWS. Two libraries read them, s3fs and obstore, each of which has some of them;
 what one of them would miss is handed to it here. Each process reads its own environment.
 """
 
@@ -146,7 +146,7 @@ def _section(path: str, name: str, written: float) -> dict[str, str]:
         parser.read(path, "utf-8")
     except configparser.Error as error:
         raise SetupError(f"{path} is no file of profiles: {error}") from error
-    # The cache goes by the time of the file, so credentials that were renewed are read again.
+    # The cache is keyed by the time of the file, so credentials that were renewed are read again.
     return dict(parser[name]) if parser.has_section(name) else {}
 
 
@@ -158,7 +158,7 @@ def check_scheme(scheme: str, purpose: str) -> None:
         purpose: what it is for, as the beginning of a message: `"to_files() cannot write to"`.
 
     Raises:
-        ValueError: fsspec knows no such URL.
+        ValueError: fsspec does not support the URL.
         SetupError: the package that fsspec needs for it is not installed.
     """
     try:
