@@ -2,7 +2,7 @@
 
 The format is that of https://github.com/delta-io/delta/blob/master/PROTOCOL.md, reader version 1, writer version 2.
 
-An entry that this library writes begins with a checksum of all that follows, and says which commit it is. Who
+An entry that this library writes begins with a checksum of all that follows, and the identity of its commit. Who
 creates an entry leaves a second name for it, `_last_created`, so that an entry that is missing is no end of the log.
 """
 
@@ -83,12 +83,12 @@ def checked_path(data: Any) -> str:
 
 
 def is_temporary(path: str) -> bool:
-    """Say whether a path is that of a file that was prepared, and has no name yet."""
+    """Return whether a path is that of a file that was prepared, and has no name yet."""
     return bool(_PREPARED.fullmatch(path))
 
 
 def is_removable(path: str) -> bool:
-    """Say whether a path in the folder of a collection is that of a data file, or of a file that was prepared."""
+    """Return whether a path in the folder of a collection is that of a data file, or of a file that was prepared."""
     return bool(_DATA.fullmatch(path)) or is_temporary(path)
 
 
@@ -126,7 +126,7 @@ class Actions:
     Attributes:
         adds: files that belong to the collection from now on.
         removes: files that no longer do.
-        changes_data: what is read is different afterwards; compaction says no.
+        changes_data: what is read is different afterwards; False for compaction.
         metadata: how the collection is described from now on, as in the log.
         transaction: the name of a job of which an epoch is done with this commit.
         epoch: its number.
@@ -145,7 +145,7 @@ class Actions:
     partitions: tuple[str, ...] = field(default=("_b", "_v"))
 
     def info(self, now: int) -> dict[str, Any]:
-        """Return the part that only this library reads; no two are equal, so that a writer knows its own entry."""
+        """Return the part that only this library reads; no two are equal, so that a writer recognizes its own entry."""
         condemned = {_CONDEMNED: self.condemned} if self.condemned else {}
         return {"timestamp": now, "dstream": uuid.uuid4().hex, **condemned}
 
@@ -208,7 +208,7 @@ def removed(
 
 
 def transaction(name: str, epoch: int, now: int) -> dict[str, Any]:
-    """Return the action that says that an epoch of a job is done."""
+    """Return the action that records that an epoch of a job is done."""
     return {"txn": {"appId": name, "version": epoch, "lastUpdated": now}}
 
 
@@ -266,7 +266,7 @@ _ACTIONS = {"add", "remove", "metaData", "protocol", "txn", "commitInfo", "cdc",
 """Of https://github.com/delta-io/delta/blob/master/PROTOCOL.md, those that a log without v2 checkpoints has."""
 
 POINTER = f"{LOG}/_last_checkpoint"
-"""The file that says which checkpoint is the newest."""
+"""The file with the number of the newest checkpoint."""
 REMOVED_FOR = 7 * 24 * 3600 * 1000
 """Milliseconds for which other readers want to know of removed files (`delta.deletedFileRetentionDuration`)."""
 THINGS: dict[str, tuple[str, str | None]] = {
@@ -301,7 +301,7 @@ def packed(folder: StorageFolder, version: int, info: Mapping[str, Any], actions
     """Return an entry with its checksum; `info` is for this library alone."""
     lines = [{"commitInfo": {"commit": version, **info}}, *actions]
     first, *others = map(_dumps, lines)
-    # The checksum stands before the bytes that it sums up, so it goes into the finished text and not into the dict.
+    # The checksum is before the bytes that it sums up, so it is inserted into the finished text and not into the dict.
     rest = "\n".join(['",' + first.removeprefix('{"commitInfo":{'), *others])
     return seal(_HEAD, rest.encode(), owner_of(folder))
 
@@ -310,7 +310,7 @@ def parsed(data: bytes) -> list[dict[str, Any]]:
     """Return the actions of an entry.
 
     Raises:
-        ValueError: it is torn, or has none; the message is what an error says of its path.
+        ValueError: it is torn, or has none; the message is what an error adds to its path.
     """
     try:
         actions = [json.loads(line) for line in data.split(b"\n") if line.strip()]
@@ -392,9 +392,9 @@ def _actions(folder: StorageFolder, version: int, data: bytes, all_sealed: bool)
 
 
 def _may_be_unsealed(actions: Sequence[Mapping[str, Any]], all_sealed: bool) -> bool:
-    """Say whether an entry without a checksum is another program's, or from before there were checksums.
+    """Return whether an entry without a checksum is another program's, or from before there were checksums.
 
-    All of them, delta-rs and Spark too, say in `commitInfo` who they are; without it lines are missing. This library
+    All of them, delta-rs and Spark too, have their names in `commitInfo`; without it lines are missing. This library
     writes `dstream` there, and `commit` since there are checksums.
     """
     infos = [action["commitInfo"] for action in actions if "commitInfo" in action]
@@ -404,7 +404,7 @@ def _may_be_unsealed(actions: Sequence[Mapping[str, Any]], all_sealed: bool) -> 
 
 
 def version_in(folder: StorageFolder, data: bytes | None) -> int:
-    """Return which commit an entry is, as the file says that was created last; -1 if it says nothing."""
+    """Return which commit an entry is, from the file that was created last; -1 if that does not contain it."""
     if data is None or not is_sealed(_HEAD, data, owner_of(folder)):
         return -1
     try:

@@ -2,7 +2,7 @@
 
 See https://github.com/delta-io/delta/blob/master/PROTOCOL.md. This module loads pyarrow: import it where it is used.
 
-The next one is made of the one before and of the commits since then, whose actions replace what it says. That takes
+The next one is made of the one before and of the commits since then, whose actions replace its own. That takes
 less than a tenth of what `delta-rs` takes (`docs/decisions/0017-write-delta-checkpoints-ourselves.md`).
 """
 
@@ -101,7 +101,7 @@ CHECKPOINT_WITH_FEATURES = CHECKPOINT.set(
 )
 """The same for a table whose protocol names features."""
 
-_compute: Any = compute  # Its functions are made when it is imported; type checkers do not know them.
+_compute: Any = compute  # Its functions are made when it is imported; type checkers do not find them.
 
 
 def delta_field(name: str, kind: pa.DataType) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def metadata_of(row: dict[str, Any]) -> dict[str, Any]:
 COLLECTION_CHECKPOINT_INTERVAL = 1000
 """Commits between checkpoints: one takes 75 ms, and 1,000 entries take 50 ms to read."""
 _SOONEST = 100
-"""Commits between checkpoints, at least, of a log that is cut: files go behind a checkpoint only."""
+"""Commits between checkpoints, at least, of a log that is cut: files are removed behind a checkpoint only."""
 _ROWS_OF_A_COMMIT = 50
 """Rows of the checkpoint before that are written again in about the time that reading one commit takes."""
 
@@ -173,8 +173,9 @@ class Checkpoint(NamedTuple):
 class Checkpoints:
     """The checkpoints of one log, and the pointer to the newest.
 
-    The pointer is a hint: a writer that was delayed may have set it after a newer checkpoint came, and after the one
-    that it names was removed. So a checkpoint has a checksum of its own, and the log is listed where the pointer fails.
+    The pointer is a hint: a writer that was delayed may have set it after a newer checkpoint was written, and after the
+    one that it names was removed. So a checkpoint has a checksum of its own, and the log is listed where the pointer
+    fails.
 
     Args:
         folder: that of the table.
@@ -219,7 +220,7 @@ class Checkpoints:
                 yield int(found[1])
 
     def pointer(self) -> Pointer:
-        """Return what the pointer says; a version of -1 if there is none for a checkpoint in one file."""
+        """Return the contents of the pointer; a version of -1 if there is none for a checkpoint in one file."""
         try:
             pointer = json.loads(self._folder.read(POINTER))
             if pointer.get("parts") or pointer.get("v2Checkpoint"):
@@ -360,13 +361,13 @@ def pointed_checkpoint(folder: Folder) -> int:
 
 
 def is_due(folder: StorageFolder, version: int, is_cut: bool) -> bool:
-    """Say whether a commit is to be followed by a checkpoint.
+    """Return whether a commit is to be followed by a checkpoint.
 
     Args:
         folder: that of the collection.
         version: the commit.
-        is_cut: whether its log is cut, so that files go behind the checkpoint. It then comes after 100 commits already;
-            a large one later, so that writing its rows again takes no longer than reading the commits.
+        is_cut: whether its log is cut, so that files are removed behind the checkpoint. It is then written after 100
+            commits already; a large one later, so that writing its rows again takes no longer than reading the commits.
     """
     if version == 0 or version % (_SOONEST if is_cut else COLLECTION_CHECKPOINT_INTERVAL):
         return False
@@ -422,7 +423,7 @@ def _remaining(rows: pa.Table, state: TableState, removed_for: int) -> pa.Table:
 
 
 def _is_last(column: pa.ChunkedArray, state: TableState, thing: str, identity: str | None) -> pa.ChunkedArray:
-    """Say for each row whether it has an action of this kind that is still the last one."""
+    """Return for each row whether it has an action of this kind that is still the last one."""
     if identity is None:
         return _compute.and_(column.is_valid(), not state.last[thing])
     names = pa.array(list(state.last[thing]), pa.string())

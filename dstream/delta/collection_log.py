@@ -55,7 +55,7 @@ class CollectionLog:
         title: what the collection is called in errors, such as `map 'counts'`.
         version: the newest commit that was read; -1 before the first.
         groups: the live files of each bucket, oldest first. A tuple never changes, it is replaced.
-        metadata: how the newest commit that says so describes the collection; None before.
+        metadata: the newest description of the collection in a commit; None before.
         all_sealed: each entry that this library has written has a checksum.
     """
 
@@ -81,7 +81,7 @@ class CollectionLog:
         self._reset()
 
     def _reset(self) -> None:
-        """Know nothing, so that the next refresh reads everything."""
+        """Clear the state, so that the next refresh reads everything."""
         self.version = -1
         self.groups: dict[int, tuple[DataFile, ...]] = {}
         self.metadata: Mapping[str, Any] | None = None
@@ -155,7 +155,7 @@ class CollectionLog:
         return max((entry_version(file.path) or -1 for file in behind), default=-1)
 
     def _last_version(self) -> int:
-        """Return a commit that is certain to have been made, as a file beside the entries says; -1 if none says so.
+        """Return a commit that is certain to have been made, by a file beside the entries; -1 if there is none.
 
         It is the newest one, or one of a few that were made at the same time.
         """
@@ -177,7 +177,7 @@ class CollectionLog:
         )
 
     def is_destroyed(self) -> bool:
-        """Say whether the collection was destroyed."""
+        """Return whether the collection was destroyed."""
         try:
             self.refresh()
         except CollectionDestroyedError:
@@ -185,12 +185,12 @@ class CollectionLog:
         return False
 
     def commit(self, prepare: Callable[[], Actions | None]) -> bool:
-        """Commit what `prepare` makes of the newest state; it runs again when another commit came first.
+        """Commit what `prepare` makes of the newest state; it runs again when another commit was first.
 
         Returns:
             False if `prepare` gave None, so that nothing was committed.
         """
-        # The turn comes first: a thread that waited for it with the lock would stop all readers of this process.
+        # The turn is taken first: a thread that waited for it with the lock would stop all readers of this process.
         with turn(self.folder.url, LOG), self.lock:
             while True:
                 self.refresh()
@@ -260,7 +260,7 @@ class CollectionLog:
         return sorted(version for version in found if version is not None and begun < version <= self._summed_up)
 
     def has_entry(self, version: int) -> bool:
-        """Say whether the entry of a commit is there; one that was made may have been cut."""
+        """Return whether the entry of a commit is there; one that was made may have been cut."""
         return self.folder.exists(entry_path(version))
 
     def entry(self, version: int) -> list[dict[str, Any]]:
@@ -288,7 +288,7 @@ class CollectionLog:
         return replace(actions, adds=adds, partitions=self._partitions)
 
     def has_committed(self, transaction: str, epoch: int) -> bool:
-        """Say whether an epoch of a job, or a later one, is done."""
+        """Return whether an epoch of a job, or a later one, is done."""
         return self._transactions.get(transaction, 0) >= epoch
 
     def changed_at(self, bucket: int) -> int:
@@ -296,7 +296,7 @@ class CollectionLog:
         return self._changed.get(bucket, self._summed_up)
 
     def is_live(self, path: str) -> bool:
-        """Say whether a file belongs to the collection."""
+        """Return whether a file belongs to the collection."""
         return path in self._files
 
     def files(self) -> list[DataFile]:
@@ -329,7 +329,7 @@ class CollectionLog:
         checkpoint = read_checkpoint(self.folder, behind)
         if checkpoint is not None:
             check_protocol(checkpoint.protocol, self.folder.url)
-            # A checkpoint does not say which commit changed a bucket last: `changed_at` names its version for all.
+            # A checkpoint does not contain which commit changed a bucket last: `changed_at` names its version for all.
             self._apply(checkpoint.adds, (), changes_data=False)
             self._note(checkpoint.metadata)
             self._transactions.update(checkpoint.transactions)

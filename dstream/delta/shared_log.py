@@ -82,7 +82,7 @@ class SharedLog(TableState):
 
         Raises:
             SinkError: the log is damaged.
-            UnsupportedError: it says something that is not understood.
+            UnsupportedError: it contains something that is not understood.
         """
         if self.version < 0:
             self._begin()
@@ -114,7 +114,7 @@ class SharedLog(TableState):
             pointer = json.loads(self.place.read(POINTER))
         except (FileNotFoundError, ValueError, RecursionError):
             return
-        # The commits before such a checkpoint may be gone, so to begin with the first entry would miss files.
+        # The commits before such a checkpoint may be removed, so to begin with the first entry would miss files.
         if isinstance(pointer, dict) and ("parts" in pointer or "v2Checkpoint" in pointer):
             raise UnsupportedError(
                 f"{self.place.title}: its log has checkpoints in parts, which to_files() cannot read"

@@ -38,11 +38,11 @@ STAGED_FOR = 24 * 3600.0
 def vacuum(log: CollectionLog, older_than: float) -> int:
     """Remove the files of a collection that were taken out, or never committed, long enough ago.
 
-    When a file was taken out is known from the log entry that says so, and from nothing else: its own age
-    says when it was written. The log itself stays, also that of a destroyed collection: a handle that was
-    opened long ago reads on where it stopped.
+    When a file was taken out is known from the log entry of that, and from nothing else: its own age is that of its
+    write. The log itself stays, also that of a destroyed collection: a handle that was opened long ago reads on where
+        it stopped.
 
-    A clock that is wrong may make a file look like an orphan whose writer still lives. So orphans are named in a
+    A clock that is wrong may make a file look like an orphan whose writer still runs. So orphans are named in a
     commit first, and no later commit can add them (`CollectionLog.publish`): the writer fails, and the collection
     stays whole.
 
@@ -181,7 +181,7 @@ class LogTruncation:
         taken_out = [action["remove"]["path"] for action in entry if "remove" in action]
         with self._log.lock:
             gone = [path for path in taken_out if not self._log.is_live(path)]
-        # The entry goes last: a process that dies here leaves the names of what the next cut has to remove.
+        # The entry is removed last: a process that dies here leaves the names of what the next cut has to remove.
         for path in gone:
             folder.delete(path)
         # A writer that began before the vacuum reads these names at its commit, also if a checkpoint sums them up.
@@ -192,7 +192,7 @@ class LogTruncation:
 
 
 def _made_at(entry: list[dict[str, Any]]) -> float:
-    """Return when a commit was made, in milliseconds since 1970; one that does not say counts as young."""
+    """Return when a commit was made, in milliseconds since 1970; one without a time counts as young."""
     for action in entry:
         try:
             return checked_number(action["commitInfo"]["timestamp"])
