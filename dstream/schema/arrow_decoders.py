@@ -88,7 +88,7 @@ def values_of(column: Any, *, is_strict: bool = True) -> list[Any]:
 
 
 def has_maps(kind: Any) -> bool:
-    """Say whether values of a type are maps, or hold some."""
+    """Return whether values of a type are maps, or hold some."""
     import pyarrow as pa
 
     fields = range(kind.num_fields)
@@ -96,7 +96,7 @@ def has_maps(kind: Any) -> bool:
 
 
 def has_intervals(kind: Any) -> bool:
-    """Say whether values of a type are intervals, or hold some."""
+    """Return whether values of a type are intervals, or hold some."""
     return "month_day_nano_interval" in str(kind)
 
 
@@ -117,7 +117,7 @@ def rows_of_python(batch: Any, *, is_strict: bool) -> Iterator[list[list[Any]] |
     """
     try:
         found = [values_of(column, is_strict=is_strict) for column in in_microseconds(batch).columns]
-    # It says nothing about the values, so no row is to blame.
+    # It does not concern the values, so no row is to blame.
     except MemoryError:
         raise
     # Arrow's errors name no row: halves are tried until each bad row is alone.
@@ -200,7 +200,7 @@ class ColumnsOfRows(Protocol):
         ...
 
     def may_hold_nulls(self, name: str) -> bool:
-        """Say whether a column may hold nulls."""
+        """Return whether a column may hold nulls."""
         ...
 
 
@@ -222,7 +222,7 @@ class ColumnsOfBatch:
         return usual_type(self._batch.schema.field(name).type)
 
     def may_hold_nulls(self, name: str) -> bool:
-        """Say whether a column holds nulls."""
+        """Return whether a column holds nulls."""
         return bool(self.column(name).null_count)
 
 
@@ -232,7 +232,7 @@ def names_read(form: ItemDecoder | None, there: Sequence[str]) -> Sequence[str]:
 
 
 def are_parts_plain(form: ItemDecoder | None) -> bool:
-    """Say whether rows become items that hold the values of the columns, and run no code of a class."""
+    """Return whether rows become items that hold the values of the columns, and run no code of a class."""
     return form is None or (isinstance(form, RecordDecoder) and (is_typed_dict(form.kind) or _is_plain(form.kind)))
 
 
@@ -289,7 +289,7 @@ def _way(form: Decoder, kind: Any, may_hold_nulls: Callable[[], bool]) -> _Way |
         return None if form.present is None else _way(form.present, kind, lambda: False)
     import pyarrow as pa
 
-    if isinstance(form, Parsed):  # Whoever has texts there has found that all of them can be parsed.
+    if isinstance(form, Parsed):  # A caller with strings there has checked that all of them can be parsed.
         way: _Way | None = _AS_TEXTS.get(form.kind, "as texts") if pa.types.is_string(kind) else None
     elif isinstance(form, Whole) and pa.types.is_integer(kind):
         way = "as floats"

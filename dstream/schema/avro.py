@@ -5,8 +5,8 @@ time before midnight for one behind it, and an index below zero for one from the
 no UUID of 16 bytes.
 
 It decodes by recursion in C, so a record that is nested deeply ends the process (at some 5,000 levels), and an array of
-nulls takes no byte of the file for each item. A schema says whether its records can do either. Only the blocks in which
-they can are measured here, byte by byte and without recursion, which takes some ten times as long.
+nulls takes no byte of the file for each item. A schema determines whether its records can do either. Only the blocks in
+which they can are measured here, byte by byte and without recursion, which takes some ten times as long.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ class Measured(NamedTuple):
 
 
 def is_nested_deeply(value: Any) -> bool:
-    """Say whether JSON has more levels than a schema of `MOST_DEPTH` levels, which has up to four for each."""
+    """Return whether JSON has more levels than a schema of `MOST_DEPTH` levels, which has up to four for each."""
     level = [value]
     for _ in range(4 * MOST_DEPTH):
         level = [part for each in level if isinstance(each, dict | list) for part in _parts(each)]
@@ -351,7 +351,7 @@ class Schema:
         return _Facts(0, least, each.memory, 4 if each.kind == "sized" else 0)  # A text has up to 4 bytes a character.
 
     def must_be_measured(self, size: int, most: int) -> bool:
-        """Say whether a record in so many bytes may be nested too deeply, or take more memory than `most`."""
+        """Return whether a record of this size in bytes may be nested too deeply, or take more memory than `most`."""
         facts = self._of_root
         return facts.depth > MOST_DEPTH or facts.memory + facts.memory_per_byte * size > most
 
@@ -478,7 +478,7 @@ def _long(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _behind_numbers(data: bytes, at: int, count: int) -> int:
-    """Return the place behind so many numbers."""
+    """Return the place behind a number of numbers."""
     # Each number has a byte at least, so that the count of a torn file is refused without a walk.
     if count > len(data) - at:
         raise EOFError("the block ends within an array")

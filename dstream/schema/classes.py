@@ -57,7 +57,7 @@ class Classes(Protocol):
         """Return the class that `reference` ("module:qualname") names.
 
         Raises:
-            ClassRefusedError: there is none, or it may not be loaded; a `TypeError` that says what to do.
+            ClassRefusedError: there is none, or it may not be loaded; a `TypeError` whose message contains what to do.
         """
         ...
 
@@ -114,7 +114,7 @@ def _field_names(kind: Any) -> tuple[str, ...] | None:
         return names if isinstance(names, tuple) and _is_copied_as(kind, tuple) else None
     if not (is_model(kind) or is_attrs(kind) or dataclasses.is_dataclass(kind)):
         return None
-    # Whoever has a model has imported pydantic, which others should not pay for.
+    # A process that has a model has imported pydantic, which others should not pay for.
     base = sys.modules["pydantic"].BaseModel if is_model(kind) else object
     return fields.field_names(kind) if kind.__new__ is object.__new__ and _is_copied_as(kind, base) else None
 
@@ -155,7 +155,7 @@ def named_parts(value: Any) -> dict[str, Any] | None:
 def _parts_of_model(value: Any, names: tuple[str, ...]) -> Sequence[Any] | None:
     state = value.__getstate__()
     others = {**state, "__dict__": None, "__pydantic_fields_set__": None}
-    # A model knows which fields were set explicitly; one that is built from stored fields counts all as set.
+    # A model stores which fields were set explicitly; one that is built from stored fields counts all as set.
     is_whole = tuple(state["__dict__"]) == names and state["__pydantic_fields_set__"] == set(names)
     return None if not is_whole or any(others.values()) else list(state["__dict__"].values())
 
@@ -217,7 +217,7 @@ def check_fields(kind: type, stored: Sequence[str]) -> None:
     """Raise if instances cannot be made of the fields that were stored, in any order, and of defaults for others.
 
     Raises:
-        ChangedClassError: they cannot; the message names both and says what to do.
+        ChangedClassError: they cannot; the message names both and contains what to do.
     """
     names = field_names(kind)
     if names is None:
@@ -250,7 +250,7 @@ def build_named(kind: type, named: dict[str, Any]) -> Any:
 
 
 def has_name(member: enum.Enum) -> bool:
-    """Say whether the name of a member gives it again; a combination of flags has no name of its own."""
+    """Return whether the name of a member gives it again; a combination of flags has no name of its own."""
     return type(member).__members__.get(member.name) is member
 
 
@@ -272,7 +272,7 @@ def member_of(kind: type, reference: str, name: Any) -> Any:
 
 
 def is_frozen(kind: type) -> bool:
-    """Say whether the fields of an instance cannot be assigned."""
+    """Return whether the fields of an instance cannot be assigned."""
     parameters = getattr(kind, "__dataclass_params__", None)
     return issubclass(kind, tuple) or bool(parameters and parameters.frozen)
 
@@ -282,7 +282,7 @@ _COPYING = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__ge
 
 
 def _is_copied_as(kind: Any, base: type) -> bool:
-    """Say whether the class leaves it to Python how instances are copied and pickled."""
+    """Return whether the class leaves it to Python how instances are copied and pickled."""
     return all(
         getattr(kind, name, None) is getattr(base, name, None) or _is_generated(getattr(kind, name), kind)
         for name in _COPYING
@@ -290,7 +290,7 @@ def _is_copied_as(kind: Any, base: type) -> bool:
 
 
 def _is_generated(method: Any, kind: type) -> bool:
-    # `dataclass(frozen=True, slots=True)` writes state methods, `NamedTuple` `__getnewargs__`; both say nothing new.
+    # `dataclass(frozen=True, slots=True)` writes state methods, `NamedTuple` `__getnewargs__`; both add nothing.
     if issubclass(kind, tuple):
         return getattr(method, "__qualname__", "").endswith("__getnewargs__") and (
             getattr(method, "__module__", "") in ("collections", f"namedtuple_{kind.__name__}")

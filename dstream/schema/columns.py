@@ -23,7 +23,7 @@ __all__ = ["ColumnSelection", "ItemColumns", "TypedColumns", "checked_columns"]
 
 @dataclass(frozen=True, slots=True)
 class ColumnSelection:
-    """Columns, as the user or a class says them.
+    """Columns, as the user or a class declares them.
 
     Attributes:
         names: in order.
@@ -42,7 +42,7 @@ class ColumnSelection:
 
 
 def checked_columns(columns: Any) -> ColumnSelection | None:
-    """Return the columns that `columns=` says; None stays None.
+    """Return the columns by `columns=`; None stays None.
 
     Raises:
         TypeError: it is neither a class with fields nor several names, or a field is of a type that no column has.
@@ -217,7 +217,7 @@ class TypedColumns:
         return {name: found.name for name, found in self.types.items()}
 
     def refuse_what_changed(self, before: dict[str, ColumnType], items: Sequence[Any]) -> None:
-        """Refuse items that tell more of a column than the file says which was begun without them.
+        """Refuse items that show more of the type of a column than a file has that was begun without them.
 
         Raises:
             TypeError: a column had nothing but None so far.

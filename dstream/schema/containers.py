@@ -296,7 +296,7 @@ class MapType(ColumnType):
         import pyarrow
 
         pairs = pyarrow.struct([("key", array.type.key_type), ("value", array.type.item_type)])
-        lists = array.cast(pyarrow.list_(pairs))  # No function of Arrow takes maps, and `keys` knows no slices.
+        lists = array.cast(pyarrow.list_(pairs))  # No function of Arrow takes maps, and `keys` ignores slices.
         keys, values = lists.flatten().flatten()
         entries = zip(self.key.from_array(keys), self.value.from_array(values, decode), strict=True)
         found: list[Any] = [dict(pairs) for pairs in _parts(lists, list(entries))]

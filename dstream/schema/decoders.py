@@ -2,7 +2,7 @@
 
 `dstream.schema.record_decoders` makes them of annotations, also those of formats that hold strings only;
 `dstream.schema.factories` generates a function for what fits at once. They are values that hold classes and no
-annotations, so that they travel to workers, which may not know the module that an annotation refers to.
+annotations, so that they travel to workers, which may not have the module that an annotation refers to.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class DecodeError(ValueError):
 
     Attributes:
         reason: half a sentence.
-        place: where it stands, from the outside in: names of fields, and positions.
+        place: the path to it, from the outside in: names of fields, and positions.
     """
 
     def __init__(self, reason: str, *place: str) -> None:
@@ -65,7 +65,7 @@ class DecodeError(ValueError):
         return f"{unit} {place}: {self.reason}" if place else self.reason
 
     def plain(self) -> ValueError:
-        """Return it as users see it, who know no class of this module."""
+        """Return it as users see it, without a class of this module."""
         found = ValueError(self.said("field"))
         found.__cause__ = self.__cause__
         return found
@@ -201,7 +201,7 @@ class Made:
 
 
 def _decimal(value: Any) -> decimal.Decimal:
-    # Of a float the shortest number that rounds to it, which is what stood in a file of JSON: it refuses others.
+    # Of a float the shortest number that rounds to it, which is that of a file of JSON: it refuses others.
     return decimal.Decimal(repr(value) if type(value) is float else value)
 
 

@@ -275,7 +275,7 @@ def _types_of(decoder: object) -> list[Decoder]:
 
 
 def _is_ambiguous(decoder: object) -> bool:
-    """Say whether values of an annotation may be read as others, without looking into records, which check theirs."""
+    """Return whether values of an annotation may be read as others, without a look into records, which check theirs."""
     if isinstance(decoder, UnionDecoder):
         forms = _types_of(decoder)
         # JSON keeps these apart; a column of numbers does not, so databases look at all unions.

@@ -39,7 +39,8 @@ __all__ = ["maker_of_many", "maker_of_many_rows", "maker_of_objects", "maker_of_
 
 def maker_of_objects(form: ItemDecoder) -> Callable[[Any], Any]:
     """Return a function that makes the item of a dictionary, as `form.made` does."""
-    if isinstance(form, ModelDecoder) or not form.fields:  # If no field is taken, nothing tells what is no dictionary.
+    # If no field is taken, an item that is no dictionary would not be noticed.
+    if isinstance(form, ModelDecoder) or not form.fields:
         return form.made
     forms = {name: each for name, _, each, _ in form.fields}
     taking = [f"a{index} = value[a{index}_name]" for index in range(len(forms))]
@@ -56,7 +57,7 @@ def maker_of_rows(
     Args:
         form: that of the item.
         names: those of the columns.
-        empty_is_none: the values are texts, and an empty one stands for None.
+        empty_is_none: the values are strings, and an empty one is None.
     """
 
     def made(row: Sequence[Any]) -> Any:
@@ -174,7 +175,7 @@ def _call(kind: Any, names: list[str], made: list[str]) -> str | None:
 
 
 def takes_in_order(kind: Any, names: list[str]) -> bool:
-    """Say whether a kind is called with the values of these fields, one after another."""
+    """Return whether a kind is called with the values of these fields, one after another."""
     try:
         parameters = list(inspect.signature(kind).parameters.values())[: len(names)]
     # Some classes that are written in C have no signature.
@@ -192,7 +193,7 @@ def maker_of_many_rows(
 ) -> Callable[[Sequence[Sequence[str]]], list[Any]]:
     """Return a function that makes the items of the first of some rows, up to one that does not fit at once.
 
-    An empty text stands for None.
+    An empty string is None.
 
     Args:
         form: that of the items.

@@ -1,9 +1,9 @@
 """Annotations of classes as decoders of records, for CSV, JSON and binary formats.
 
-Nothing is guessed: a string is read if it is written as the annotation says, and refused otherwise. An empty field is
+Nothing is guessed: a string is read if it has the format of the annotation, and refused otherwise. An empty field is
 None, which only an annotation such as `int | None` takes.
 
-A `Vocabulary` says what a format holds: JSON has strings, numbers and more, CSV has strings, Parquet has dates, too.
+A `Vocabulary` has the types of a format: JSON has strings, numbers and more, CSV has strings, Parquet has dates, too.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Spelled:
         """Return the form for texts.
 
         Raises:
-            TypeError: nobody knows how one of the values is written.
+            TypeError: the format of one of the values is unknown.
         """
         if unknown := [value for value, _ in fixed.values if type(value) not in PARSED]:
             raise TypeError(f"no text becomes {shown(unknown[0])}")
@@ -181,7 +181,7 @@ class Vocabulary:
         scalars: the form of each class that has no parts.
         fixed: the form of a few values.
         is_nested: the format has arrays and objects inside of records.
-        has_columns: a record has a value in every column, so that None stands for a key that is absent.
+        has_columns: a record has a value in every column, so that None is a key that is absent.
         inner: the vocabulary of values with parts, which a column has as JSON; None: they are as the rest is.
     """
 
@@ -427,7 +427,7 @@ def _fields(kind: Any, hints: dict[str, Any]) -> dict[str, bool]:
         given = [each for each in dataclasses.fields(kind) if each.init]
         return {each.name: not has_default(each) for each in given}
     if is_attrs(kind):
-        # Whoever has a class of attrs has imported it, which others should not pay for.
+        # A process that has a class of attrs has imported it, which others should not pay for.
         nothing = sys.modules["attr"].NOTHING
         return {each.name: each.default is nothing for each in kind.__attrs_attrs__ if each.init}
     return {name: name not in kind._field_defaults for name in field_names(kind)}

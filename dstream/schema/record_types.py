@@ -329,7 +329,7 @@ class PickledType(ColumnType):
 
 
 def has_changed(found: ColumnType) -> bool:
-    """Say whether a class within a type has other fields than those that are stored."""
+    """Return whether a class within a type has other fields than those that are stored."""
     return any(each.has_changed for each in _classes_within(found))
 
 

@@ -144,7 +144,7 @@ class ScalarType(ColumnType):
 
     def avro(self, name: str) -> Any:
         found = self._trait.avro
-        # With `slots=True` a dataclass is made anew, and `super()` alone knows the class before (CPython 3.11).
+        # With `slots=True` a dataclass is made anew, and `super()` alone has the class before (CPython 3.11).
         return super(ScalarType, self).avro(name) if found is None else found
 
     def to_json(self) -> Any:
@@ -269,7 +269,7 @@ def _decimal_places(denominator: int) -> int | None:
 
 
 DECIMAL = 38, 18
-"""Digits of a Decimal in a file, and those behind its point, of which SQL tells as decimal(38, 18)."""
+"""Digits of a Decimal in a file, and those behind its point, as in decimal(38, 18) of SQL."""
 _TIMES: Any = {"type": "long", "logicalType": "time-micros"}
 _DECIMALS: Any = {"type": "bytes", "logicalType": "decimal", "precision": DECIMAL[0], "scale": DECIMAL[1]}
 _DAYS: Any = {"type": "int", "logicalType": "date"}
@@ -285,7 +285,7 @@ _TRAITS: dict[str, _Trait] = {
     "date": _Trait(date, ("date32",), _DAYS, read=_read_as("datetime64[D]")),
     "time": _Trait(time, ("time64", "us"), _TIMES, fits=_is_naive),
     "timedelta": _Trait(timedelta, ("duration", "us"), fits=_is_short, read=_read_as("timedelta64[us]")),
-    # A string loses nothing: decimal128 has one scale for the column, so 1.10 and 1.1 would come back alike.
+    # A string loses nothing: decimal128 has one scale for the column, so 1.10 and 1.1 would be read back alike.
     "Decimal": _Trait(Decimal, ("string",), write=str, read=_reader(Decimal), shaped=_shaped_decimal),
     "decimal": _Trait(Decimal, ("decimal128", *DECIMAL), _DECIMALS),
     "UUID": _Trait(UUID, ("binary", 16), write=_bytes_of_uuid, read=_reader(_uuid)),

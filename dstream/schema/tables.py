@@ -55,7 +55,7 @@ def batches_of(items: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """Give items as batches of some thousand rows and few megabytes, each with the columns that its own values need.
 
     Raises:
-        TypeError: the items have no common columns, or Arrow knows no type for a value.
+        TypeError: the items have no common columns, or Arrow has no type for a value.
     """
     taking, rows = BatchIterator(items), 1
     while chunk := taking.take(rows):
@@ -213,7 +213,7 @@ def common_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
 
 
 def _in_one_zone(schemas: Sequence[pa.Schema]) -> list[pa.Schema]:
-    """Let moments have the zone that comes first, as Arrow does it inside of a batch: the moment stays the same."""
+    """Convert moments to the zone of the first one, as Arrow does inside of a batch: the moment stays the same."""
     import pyarrow as pa
 
     zoned = [field for schema in schemas for field in schema if getattr(field.type, "tz", None) is not None]
@@ -241,7 +241,7 @@ def _check_alike(name: str, left: pa.DataType, right: pa.DataType) -> None:
 
 
 def _are_numbers(left: pa.DataType, right: pa.DataType) -> bool:
-    """Say whether both are types of Python's ints and floats, or both are types of decimals."""
+    """Return whether both are types of Python's ints and floats, or both are types of decimals."""
     import pyarrow as pa
 
     both = left, right

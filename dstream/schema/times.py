@@ -93,7 +93,7 @@ def _without_runs(values: Any) -> Any:
 
 
 def has_nanoseconds(kind: Any) -> bool:
-    """Say whether values of a type hold nanoseconds, also further inside."""
+    """Return whether values of a type hold nanoseconds, also further inside."""
     return bool(_microseconds(kind) != kind)
 
 
@@ -102,7 +102,7 @@ def in_microseconds(values: Any) -> Any:
 
     Raises:
         pyarrow.ArrowInvalid: some of them are no whole microseconds.
-        pyarrow.ArrowNotImplementedError: they stand within a type in which Arrow does not change them.
+        pyarrow.ArrowNotImplementedError: they are within a type in which Arrow does not change them.
     """
     import pyarrow as pa
 

@@ -384,7 +384,7 @@ def stored_type(hint: Any, around: tuple[type, ...] = ()) -> ColumnType:
 
 
 def _stored_record(kind: type, around: tuple[type, ...], arguments: Mapping[Any, Any]) -> ColumnType:
-    """Return the type of a dataclass or named tuple whose type variables stand for `arguments`."""
+    """Return the type of a dataclass or named tuple whose type variables are bound to `arguments`."""
     hints = {
         name: arguments.get(hint, hint) if isinstance(hint, typing.TypeVar) else hint
         for name, hint in classes.hints_of_fields(kind).items()
