@@ -1,4 +1,4 @@
-"""The short name of `dstream.reducers`: where a stream's result goes.
+"""The short name of `dstream.reducers`: where a stream's result is written.
 
 A file of yours that is called `reducers.py` hides this package, and `dstream.reducers` has the same objects then.
 """

@@ -1,4 +1,4 @@
-"""The short name of `dstream.sources`: where the items of a stream come from.
+"""The short name of `dstream.sources`: the sources of a stream's items.
 
 A file of yours that is called `sources.py` hides this package, and `dstream.sources` has the same objects then.
 """

@@ -100,7 +100,7 @@ def to_imap(
             value: on the local engine the values may be objects of the caller's own.
         on_existing: what happens to a value that the map has already: `"overwrite"` it, or `"merge"` it with the new
             one (existing value first), atomically. With `"merge"` a None of `merge` removes the entry; of two new
-            values it says that nothing is left of them, and the one that the map has stays.
+            values it returns that nothing is left of them, and the one that the map has stays.
         job: a job of this name is committed once, however often it runs; a second run does nothing.
         storage: a folder or a URL, as for `connect`, of another storage that has the collection; unset, that of the
             context.
@@ -159,7 +159,7 @@ def to_icache(
 ) -> Reducer[Any, Any]:
     """Write entries into the cache `name`, which `ctx.get_cache(name, ttl=...)` configured, and return it.
 
-    An entry lives from the moment when its task wrote it. All else is as in `to_imap`.
+    An entry's time to live starts when its task wrote it. All else is as in `to_imap`.
 
     **Parallelism**, **Guarantee**, **On re-run**: as for `to_imap`.
 
@@ -392,8 +392,9 @@ def updating_imap(
 ) -> Reducer[T, IStreamMap[K, V]]:
     """Give entries of the map `name`, made if there is none, values made of the old ones and of items; return it.
 
-    The items of a key come one after another, in encounter order. Costs one shuffle of all items; those of one key must
-    fit into the memory of a task. Where a function makes one value of two, `to_imap` combines them before the shuffle.
+    The items of a key are passed one after another, in encounter order. Costs one shuffle of all items; those of one
+    key must fit into the memory of a task. Where a function makes one value of two, `to_imap` combines them before the
+    shuffle.
 
     **Parallelism**: each task writes the buckets of its keys.
     **Guarantee**: all entries of a job change at once or none does, each item counts once; `update` may run more often,

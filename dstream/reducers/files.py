@@ -132,14 +132,14 @@ def to_files(
     each is whole from its first moment on, and at last replaces the list of all files, `_SUCCESS`, in one step: who
     reads the files that it lists sees all of a run or nothing. A run that fails leaves nothing; tasks that run twice
     leave one copy. If the process dies while it commits, the next commit into the folder finishes that one first. At a
-    URL files are copied, and commits take turns by a note in `.dstream`, which somebody removes if its process died.
-    In a table of Delta, files have their names from the start, and one entry of its log shows all files of a run.
+    URL files are copied, and commits take turns by a note in `.dstream`, which has to be removed by hand if its process
+    died. In a table of Delta, files have their names from the start, and one entry of its log shows all files of a run.
     **On re-run**: the files are added again, unless `job` names the job.
 
     Args:
-        folder: a path; on a cluster, one that all machines share. Or a URL that fsspec knows, such as `s3://bucket/out`.
+        folder: a path; on a cluster, one that all machines share. Or a URL for fsspec, such as `s3://bucket/out`.
             One that ends as a file does, such as `report.csv`, is refused, since `to_file` writes one file, unless a
-            slash at its end says that it is a folder.
+            slash at its end shows that it is a folder.
         format: `"text"`, a line for each item, or `"json"`, a line of JSON for each. `"csv"`, `"parquet"`, `"avro"`
             and `"delta"` have rows: dataclasses, named tuples, dicts, or tuples with `columns`. Nothing is converted:
             what does not fit is an error that names the item. CSV has a header in each file; None is an empty field
@@ -152,7 +152,7 @@ def to_files(
         compression: `"gz"`, `"bz2"`, `"xz"` or `"zst"`. Parquet and Avro compress inside of the file: Parquet with
             Snappy, `"gz"` or `"zst"`, Avro with any of them or `"snappy"`.
         name: what the names of the files begin with.
-        partition_by: the name of a field, or several, or functions by name: the items with the same value stand in a
+        partition_by: the name of a field, or several, or functions by name: the items with the same value are in a
             folder of their own, such as `country=NO/`, and keep the field; in a table of Delta
             they are fields, which the log keeps. A task has 32 files open at most.
         roll_at: (bytes, seconds), one of which may be None: a file ends before it has more bytes, or with the first
@@ -166,12 +166,12 @@ def to_files(
         TypeError: an argument is of another kind.
         ValueError: an argument is none of its choices, or the folder is called as a file is.
         LookupError: there is no such encoding.
-        UnsupportedError: the folder is a URL that nobody writes to; or there is a table of Delta that needs what is
+        UnsupportedError: the folder is a URL that cannot be written to; or there is a table of Delta that needs what is
             not known here.
         SetupError: the package `fastavro`, which writes Avro, is not installed, or one for its compression, or that
             which fsspec needs for the URL.
-        SinkError: when it runs: the disk is full, the folder is gone, holds files of others, or is not for this
-            process to write; or partitions have different columns, or others than the table that is there.
+        SinkError: when it runs: the disk is full, the folder no longer exists, holds files of others, or is not for
+            this process to write; or partitions have different columns, or others than the table that is there.
 
     Example:
         >>> import pathlib, tempfile
@@ -262,7 +262,7 @@ def to_file(
     **On re-run**: the file is written again, with the same content, unless `job` names the job.
 
     Args:
-        path: of the file; on a cluster, one that all machines share. Or a URL that fsspec knows. The folder is made.
+        path: of the file; on a cluster, one that all machines share. Or a URL for fsspec. The folder is made.
         format: `"text"`, `"json"` (lines of JSON), `"csv"`, `"parquet"` or `"avro"`, as in `to_files`. Unset, that of
             the name: `.txt`, `.json` and `.jsonl`, `.csv`, `.parquet`, `.avro`.
         to_string: makes the text of an item, without line breaks.
@@ -275,9 +275,9 @@ def to_file(
 
     Raises:
         TypeError: an argument is of another kind, or none that the format has.
-        ValueError: an argument is none of its choices, or the name says no format.
+        ValueError: an argument is none of its choices, or the name has no ending of a format.
         LookupError: there is no such encoding.
-        UnsupportedError: the path is a URL that nobody writes to.
+        UnsupportedError: the path is a URL that cannot be written to.
         SetupError: the package `fastavro`, which writes Avro, is not installed, or one for its compression, or that
             which fsspec needs for the URL.
         SinkError: when it runs: the path is that of a folder, the disk is full, or parts have different columns.

@@ -29,8 +29,8 @@ S = TypeVar("S")
 def replacing(reducer: Reducer[T, R]) -> Reducer[T, R]:
     """Replace the whole contents of the collection, or the folder, by the output of a reducer.
 
-    The old content disappears in the commit that the new one appears in: nobody sees an empty collection. In a folder
-    the new files appear one by one, then the list in `_SUCCESS` changes, then the old files disappear.
+    The old content disappears in the commit that the new one appears in: no reader sees an empty collection. In a
+    folder the new files appear one by one, then the list in `_SUCCESS` changes, then the old files disappear.
 
     **Parallelism**, **Guarantee**: those of `reducer`.
     **On re-run**: the result is the same, however often it runs.
@@ -68,17 +68,17 @@ def sink_from(
     **Parallelism**: each task that has items makes one of its own.
     **Guarantee**: at least once, if `receive` and `flush` have handed an item over when they return. Items that were
     received before a failure stay where they are, and a task that runs again gives its items again. With `prepare` and
-    `commit` exactly once, in jobs that go on after a crash too: tasks put the items where nobody looks, and the commit
-    shows them. It may be asked again for what it has shown, and must then change nothing, as a file that is renamed.
-    **On re-run**: all items are given again.
+    `commit` exactly once, in jobs that resume after a crash too: tasks put the items where they are not visible, and
+    the commit shows them. It may be asked again for what it has shown, and must then change nothing, as a file that is
+    renamed. **On re-run**: all items are given again.
 
     Args:
         create: makes it, before the first item of a task.
         receive: takes (what was made, item).
         flush: takes it after every 1,000 items, and after the last one.
         destroy: takes it at its end, also after a failure.
-        prepare: takes it after the last item, and says as plain data, as JSON has it, where the items of the task are.
-            What was prepared and is in no commit, as that of a task that ran twice, nobody removes.
+        prepare: takes it after the last item, and returns as plain data, as JSON has it, where the items of the task
+            are. Output that was prepared and is in no commit, as that of a task that ran twice, is not removed.
         commit: takes in the caller what `prepare` gave in one attempt of each task, in a list; not if there are no
             items. After a failure it is called again with the same list, maybe by another process; a job that has run
             starts again if it raises a `SinkUnavailableError`.
@@ -115,8 +115,8 @@ def to_logger(to_string: Callable[[T], str] = str, *, logger: str = LOGGER) -> R
     """Log a line for each item, at the level INFO, in the caller's process.
 
     There the program has set up its logging; the logs of workers are on other machines. A program that has set up none
-    prints the lines to stderr. They come in encounter order once the run has succeeded, and a run that fails logs none.
-    The texts are in the caller's memory until then: this is for results that people read.
+    prints the lines to stderr. They are printed in encounter order once the run has succeeded, and a run that fails
+    logs none. The texts are in the caller's memory until then: this is for results that people read.
 
     **Parallelism**: the texts are made where the items are; the caller logs.
     **Guarantee**: at least once: a job that another process finishes may log its lines again.
@@ -163,12 +163,12 @@ def to_nothing() -> Reducer[Any, None]:
 def to_processor(name: str, supplier: AnySupplier) -> ProcessorSink:
     """Give the items to processors of your own that emit none, such as a client with a protocol.
 
-    They run as a vertex of a graph does: items come in blocks, to any of them, `complete()` is called behind the last
-    item, and `close(error)` at the end. In a job without an end they save what they need to go on, epoch by epoch. What
-    they emit goes nowhere. Where functions suffice, `sink_from(...)` is shorter, and may be exactly once.
+    They run as a vertex of a graph does: items arrive in blocks, at any of them, `complete()` is called behind the last
+    item, and `close(error)` at the end. In a job without an end they save what they need to resume, epoch by epoch.
+    Their output is dropped. Where functions suffice, `sink_from(...)` is shorter, and may be exactly once.
 
     **Parallelism**: one task for each processor: as many as there are cores, unless the supplier or, in a pipeline,
-    `set_local_parallelism(n)` says otherwise; the local engine has one.
+    `set_local_parallelism(n)` changes that; the local engine has one.
     **Guarantee**: at least once: a task that runs again gives its items again.
     **On re-run**: all items are given again.
 

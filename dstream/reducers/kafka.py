@@ -32,9 +32,9 @@ def to_kafka(
     """Send each item as a message to a topic of Kafka, which has to be there.
 
     Exactly once: tasks stage the messages in a list of the storage, and the commit sends them all in one transaction.
-    Who reads with `isolation.level=read_committed` sees all or none of them; Kafka's own default shows also what is
+    A reader with `isolation.level=read_committed` sees all or none of them; Kafka's own default shows also what is
     not committed. At least once: tasks send the messages themselves, which costs less and shows them at once. The
-    package comes with `pip install 'dstream-spark[kafka]'`.
+    package is installed by `pip install 'dstream-spark[kafka]'`.
 
     **Parallelism**: messages are made where the items are. Exactly once the caller sends them, in encounter order; at
     least once each task sends its own. The order of messages holds within a partition of Kafka.
@@ -48,9 +48,9 @@ def to_kafka(
         config: settings of confluent-kafka, at least `{"bootstrap.servers": "host:9092"}`. They are never shown. A
             value `env:NAME` or `file:/path` is a secret that each process looks up. A
             transaction must end within `transaction.timeout.ms`, a minute by default.
-        key: makes the key of an item: bytes, a str or None. Items of one key come into one partition, the same that
-            Java's clients choose.
-        value: makes the value, the same; unset, it is the item. None says to a compacted topic to remove the key.
+        key: makes the key of an item: bytes, a str or None. Items of one key are written into one partition, the same
+            that Java's clients choose.
+        value: makes the value, the same; unset, it is the item. None removes the key from a compacted topic.
         headers: makes a mapping, or pairs, of names and values.
         guarantee: `"exactly-once"` or `"at-least-once"`.
         job: a job of this name is committed once, however often it runs; only exactly once.

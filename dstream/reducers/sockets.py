@@ -25,7 +25,7 @@ def to_socket(
     An ordered partition sends its lines in order.
 
     **Parallelism**: each partition that has items connects on its own.
-    **Guarantee**: at least once, as far as the server has read what it was sent: nobody acknowledges lines. Those of a
+    **Guarantee**: at least once, as far as the server has read what it was sent: lines are not acknowledged. Those of a
     run that fails were sent, and a task that runs again sends its lines again.
     **On re-run**: all items are sent again.
 
@@ -40,7 +40,7 @@ def to_socket(
         TypeError: an argument is of another kind.
         ValueError: `host` is empty, or there is no such port.
             When it runs: a text holds a line break, or a character that the encoding has not.
-        SinkError: when it runs: nobody listens there, or the connection is cut.
+        SinkError: when it runs: there is no listener, or the connection is cut.
 
     Example:
         >>> from reducers import to_socket

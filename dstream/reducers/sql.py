@@ -38,7 +38,7 @@ def to_sql(
     the target. Nothing is shuffled.
     **Guarantee**: the commit is one transaction, which moves all rows into the target and writes the number of the
     epoch into the table `dstream_epochs`: readers see all of a run or nothing, and a run that fails leaves nothing.
-    Exactly once in jobs that publish again after a crash; `dstream docs 0041` says what a crash leaves.
+    Exactly once in jobs that publish again after a crash; see `dstream docs 0041` for what a crash leaves.
     **On re-run**: the rows are inserted again, unless `job` names the job or `on_conflict` settles it.
 
     Args:
@@ -46,7 +46,7 @@ def to_sql(
         table: its name, behind a schema and a dot if it is not in the default one; `'"a.b"'` has a dot itself.
         columns: those that are written, for items that have others too, or fewer than the table; unset, all of them
             but those that the database computes.
-        on_conflict: what happens to a row whose primary key is there, or comes twice: `"fail"`, which inserts nothing
+        on_conflict: what happens to a row whose primary key exists, or is repeated: `"fail"`, which inserts nothing
             at all; `"update"` the row, where the last in encounter order wins; `"ignore"` it, also if it conflicts with
             another unique column, so the first one wins. SQLite and PostgreSQL have the last two.
         job: a job of this name is committed once, however often it runs.

@@ -55,12 +55,12 @@ def imap(name: str, predicate: Any = None, projection: Any = None, *, storage: P
     The map has to be there when the stream or the job is made: a wrong name is an error, and makes no map.
 
     **Parallelism**: the storage divides its entries; each task reads its split from the storage itself.
-    **Guarantee**: every entry once, without an order, as it stood when the run started.
+    **Guarantee**: every entry once, without an order, as it was when the run started.
     **On re-run**: what is in the map then is read.
 
     Args:
         name: the name of the map.
-        predicate: which entries; it runs where the data is read, and the others go no further.
+        predicate: which entries; it runs where the data is read, and the others are dropped there.
         projection: what to make of each, there too; an entry of which it makes None is dropped.
         storage: a folder or a URL, as for `connect`, of another storage that has the collection; unset, that of the
             context.
@@ -122,7 +122,7 @@ def ilist(name: str, *, storage: Place | None = None) -> Source[Any]:
     """Read the items of the list `name`, in their order.
 
     **Parallelism**, **On re-run**: those of `imap`.
-    **Guarantee**: every item once, as it stood when the run started.
+    **Guarantee**: every item once, as it was when the run started.
 
     Args:
         name: the name of the list, which has to be there.
@@ -189,8 +189,8 @@ def imap_journal(
 
     **Parallelism**: one task reads a range of events, since they have one order.
     **Guarantee**: exactly once, in the order in which the changes happened, as long as the journal reaches back so far.
-    `vacuum` removes events of the default storage; events that are gone before they were read are an error.
-    **On re-run**: a new job begins at `start`; one that goes on, where it stood.
+    `vacuum` removes events of the default storage; events that were removed before they were read are an error.
+    **On re-run**: a new job begins at `start`; one that resumes, where it was.
 
     Args:
         name: the name of the map.
@@ -206,7 +206,7 @@ def imap_journal(
         TypeError: an argument is of another kind.
         ValueError: an argument is none of its choices.
         SourceError: when its job starts: the storage has no such map, or the map keeps no journal; later: the map was
-            destroyed, or events are gone.
+            destroyed, or events were removed.
 
     Example:
         >>> from sources import imap_journal

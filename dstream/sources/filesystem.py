@@ -38,7 +38,7 @@ def files(
     Paths, order and compressed files are those of `text_files`.
 
     **Parallelism**: one task for each file; small neighbours share a task.
-    **Guarantee**: every file once, as long as nobody writes to the files meanwhile.
+    **Guarantee**: every file once, as long as the files are not changed meanwhile.
     **On re-run**: the files are read again.
 
     Args:
@@ -103,13 +103,13 @@ def text_files(
     r"""Read the lines of text files, without their line ends.
 
     The lines are those of `open(path, encoding=encoding)`: "\n", "\r\n" and "\r" end a line and
-    nothing else does. They come in the order of the sorted paths, then of the lines. Files whose
+    nothing else does. They are read in the order of the sorted paths, then of the lines. Files whose
     names end with .gz, .bz2, .xz or .zst are decompressed. The paths are looked up when a terminal
     operation starts.
 
     **Parallelism**: large files are cut into ranges of 1 to 64 MiB, and small neighbours share a
     task. A compressed file, and one in an encoding such as UTF-16, is read by one task.
-    **Guarantee**: every line once, none torn, as long as nobody writes to the files meanwhile. A
+    **Guarantee**: every line once, none torn, as long as the files are not changed meanwhile. A
     file that became shorter is an error; what is appended may or may not be seen.
     **On re-run**: the files are read again.
 
@@ -120,8 +120,8 @@ def text_files(
         encoding: as for `open`; in UTF-8 the byte order mark that begins a file is dropped, which spreadsheets write.
         with_path: give pairs of the path, absolute or a URL, and the line.
         on_bad: what becomes of a line that is not in the encoding: `"fail"` ends the run, `"skip"` leaves it out and
-            says at the end how many there were. In an encoding such as UTF-16, where nobody knows where the next line
-            begins, it ends the run. The same holds for a line of more than `max_record` bytes.
+            reports at the end how many there were. In an encoding such as UTF-16, where it is unknown where the next
+            line begins, it ends the run. The same holds for a line of more than `max_record` bytes.
         into: a reducer that gets a `DeadLetter` for each such line instead, whose item is a `BadRecord`.
         max_record: bytes that a line may have, decompressed, 64 MiB by default; characters in an encoding such as
             UTF-16, in which a longer line ends the run.
@@ -236,17 +236,17 @@ def json_lines(
 
     **Parallelism**: large files are cut into ranges of 1 to 64 MiB, and small neighbours share a
     task. A compressed file, and one in an encoding such as UTF-16, is read by one task.
-    **Guarantee**: every value once, as long as nobody writes to the files meanwhile.
+    **Guarantee**: every value once, as long as the files are not changed meanwhile.
     **On re-run**: the files are read again.
 
     Args:
         paths: as for `text_files`.
-        kind: a dataclass, a named tuple, a `TypedDict` or a pydantic model; behind a single path it may stand without
-            its name.
+        kind: a dataclass, a named tuple, a `TypedDict` or a pydantic model; behind a single path it may be passed
+            without its name.
         encoding: as for `text_files`.
         with_path: give pairs of the path, absolute or a URL, and the value.
-        on_bad: what becomes of a line that is no such value: `"fail"` ends the run, `"skip"` leaves it out and says at
-            the end how many there were.
+        on_bad: what becomes of a line that is no such value: `"fail"` ends the run, `"skip"` leaves it out and reports
+            at the end how many there were.
         into: a reducer that gets a `DeadLetter` for each such line instead, whose item is a `BadRecord`. To know the
             number of a line in a file that is read in ranges, the task counts the lines before its range, once.
         max_record: bytes that a line may have, as for `text_files`; a longer one is a bad record.
@@ -285,7 +285,7 @@ def json_lines(
 
 
 def _has_decimals(form: object) -> bool:
-    """Say whether a `Decimal` may be made within a form."""
+    """Return whether a `Decimal` may be made within a form."""
     from dstream.schema.decoders import MADE
 
     seen: dict[int, object] = {}
@@ -296,7 +296,7 @@ def _has_decimals(form: object) -> bool:
             return True
         if id(each) in seen:
             continue
-        # The object is stored too: an id of one that is gone may be that of another one.
+        # The object is stored too: the id of one that was removed may be that of another one.
         seen[id(each)] = each
         if isinstance(each, dict):
             waiting += each.values()
@@ -341,15 +341,15 @@ def watch_files(
     A line is given once its "\n" is there, so none is torn. Files in folders below, and those whose names start with
     "." or "_", are left out. A file is known by its number in the file system (inode) and its first bytes:
 
-    - renamed, as when logs are rotated, it goes on where it was, also if the glob does not match its new name;
+    - renamed, as when logs are rotated, it continues where it was, also if the glob does not match its new name;
     - truncated or written anew, it is read from its start;
-    - deleted, it ends; lines that were there and nobody had asked for are lost, and a range that was to be read is an
+    - deleted, it ends; lines that were not read before are lost, and a range that was to be read is an
       error.
 
     **Parallelism**: one task for each file that has news.
     **Guarantee**: exactly once: offsets are those of bytes, and a range gives the same lines as long as the file is
     there. The lines of a file are in order.
-    **On re-run**: a new job begins at `start`; one that goes on, where it stood.
+    **On re-run**: a new job begins at `start`; one that resumes, where it was.
 
     Args:
         folder: a path; on a cluster, one that all machines share.
@@ -365,8 +365,8 @@ def watch_files(
         ValueError: an argument is none of its choices, or lines of this encoding cannot be cut.
         LookupError: there is no such encoding.
         UnsupportedError: the folder is a URL of another machine.
-        SourceError: when it runs: the folder is gone, a file cannot be read or is compressed by its name, or a line is
-            not of this format.
+        SourceError: when it runs: the folder no longer exists, a file cannot be read or is compressed by its name, or a
+            line is not of this format.
 
     Example:
         >>> import pathlib, tempfile

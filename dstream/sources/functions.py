@@ -76,11 +76,11 @@ def stream_source_from(
 ) -> StreamSource[T]:
     """Read by functions from something that grows without an end, such as a table, a feed or a queue with offsets.
 
-    They are the methods of `dstream.spi.StreamSource`, which says more. An offset is plain data that JSON has.
+    They are the methods of `dstream.spi.StreamSource`, which describes them. An offset is plain data that JSON has.
 
     **Parallelism**: one task for each range of a partition.
     **Guarantee**: exactly once, if a range gives the same items whenever it is read.
-    **On re-run**: a new job begins at `begin()`; one that goes on, where it stood.
+    **On re-run**: a new job begins at `begin()`; one that resumes, where it was.
 
     Args:
         begin: gives the partitions that there are, and the offset at which a new job begins in each; in the driver.
@@ -134,7 +134,7 @@ def from_processor(name: str, supplier: AnySupplier) -> ProcessorSource[Any]:
     is shorter.
 
     **Parallelism**: one task for each processor: as many as there are cores, unless the supplier or, in a pipeline,
-    `set_local_parallelism(n)` says otherwise; the local engine has one.
+    `set_local_parallelism(n)` changes that; the local engine has one.
     **Guarantee**: every item once, in runs that succeed.
     **On re-run**: new processors emit again, also after a task was lost.
 
@@ -166,18 +166,18 @@ def from_processor(name: str, supplier: AnySupplier) -> ProcessorSource[Any]:
 def stream_from_processor(name: str, supplier: AnySupplier) -> ProcessorStreamSource[Any]:
     """Read the output of processors that run for ever, in a pipeline; a job runs them epoch by epoch.
 
-    In each epoch `complete()` has a slice of 50 ms, and at the end of the epoch a processor saves how far it has come,
+    In each epoch `complete()` has a slice of 50 ms, and at the end of the epoch a processor saves its position,
     in `save_to_snapshot()`. What they emit has no timestamps, so that windows and what else needs time are refused
-    behind them. Steps behind them hear of an end when all sources of the job have ended. Where functions suffice,
-    `stream_source_from(...)` is shorter, and gives timestamps.
+    behind them. Steps behind them are notified of an end when all sources of the job have ended. Where functions
+    suffice, `stream_source_from(...)` is shorter, and gives timestamps.
 
-    **Parallelism**: one task for each processor, as `from_processor` says.
-    **Guarantee**: exactly once, if they go on from what they have saved.
-    **On re-run**: goes on where it stood; a new job begins anew.
+    **Parallelism**: one task for each processor, as for `from_processor`.
+    **Guarantee**: exactly once, if they resume from what they have saved.
+    **On re-run**: resumes where it was; a new job begins anew.
 
     Args:
         name: what the vertex, and in a pipeline its stage, is called.
-        supplier: makes the processors, as `from_processor` says.
+        supplier: makes the processors, as for `from_processor`.
 
     Raises:
         TypeError: `name` is no str, or `supplier` none.

@@ -74,23 +74,23 @@ def item_stream(
 
     Item number i is due i / `per_second` seconds after the start, and has that time as its timestamp, which
     `native_timestamps()` gives to it, whatever the function makes. It depends on nothing else. What was missed while no
-    job ran is given at once when one goes on.
+    job ran is emitted at once when one resumes.
 
     **Parallelism**: one task for each range of a partition.
     **Guarantee**: exactly once, if `fn` gives the same for the same arguments.
-    **On re-run**: a new job begins with item 0; one that goes on, where it stood, and with the start that it had.
+    **On re-run**: a new job begins with item 0; one that resumes, where it was, and with the start that it had.
 
     Args:
         per_second: how many items are due each second, of all partitions together.
         fn: makes an item of its timestamp, in milliseconds, and its number; it runs in a worker.
         start: when item 0 is due; unset, when a job begins.
-        partitions: item i is one of partition i modulo so many.
+        partitions: item i is one of partition i modulo this number.
         clock: gives the seconds since 1970; tests have one that they turn.
 
     Raises:
         TypeError: an argument is of another kind.
         ValueError: `per_second` is not above 0, `partitions` is below 1, or `start` has no time zone.
-        SourceError: when a job goes on that had other partitions.
+        SourceError: when a job resumes that had other partitions.
 
     Example:
         >>> from sources import item_stream
@@ -147,11 +147,11 @@ def stream_of(items: Iterable[T], partitions: int = 1) -> StreamSource[T]:
 
     **Parallelism**: one task for each range of a partition.
     **Guarantee**: exactly once.
-    **On re-run**: a new job begins with the first item; one that goes on, where it stood.
+    **On re-run**: a new job begins with the first item; one that resumes, where it was.
 
     Args:
         items: all of them; they are taken at once. The job that reads them has them with its plan.
-        partitions: item i is one of partition i modulo so many.
+        partitions: item i is one of partition i modulo this number.
 
     Raises:
         TypeError: `items` cannot be iterated, or `partitions` is no int.

@@ -28,7 +28,7 @@ def socket_lines(
 ) -> Any:
     r"""Read the lines that a server sends over a socket, until it closes the connection.
 
-    "\n", "\r\n" and "\r" end a line; what comes last is given also without one. Lines come as they arrive, so
+    "\n", "\r\n" and "\r" end a line; the last line is emitted also without one. Lines are emitted as they arrive, so
     `find_first` and `limit` need not wait for the end, and all else ends when the server does. A job with timestamps
     reads them as a stream: its windows close while the server sends, as those of Jet's `socket`.
 
@@ -37,13 +37,13 @@ def socket_lines(
     whenever the job asks how far it can read; a job that falls behind lets the server wait. Once the server has closed
     the connection, the job ends behind the last line. What the server sent and was not stored when the driver died is
     lost. The list keeps all lines; a new job begins with the first one unless `start`
-    says otherwise. One job at a time may write into it.
+    changes that. One job at a time may write into it.
 
     **Parallelism**: one task, which connects; with `durable`, and for a stream, the driver connects.
     **Guarantee**: none: a socket gives nothing twice. Where an engine runs a lost task again, that connects again and
     gets what the server sends then. With `durable`, exactly once for each line that is stored.
     **On re-run**: it connects again. So does each terminal operation, and each chunk of a loop over the stream. With
-    `durable`, a job that goes on connects again, and goes on in the list where it stood.
+    `durable`, a job that resumes connects again, and continues in the list where it was.
 
     Args:
         host: the name or the address of the server.
@@ -57,7 +57,7 @@ def socket_lines(
         LookupError: there is no such encoding.
         TypeError: an argument is of another kind.
         ValueError: `host` or the name of the list is empty, or there is no such port; or `start` is no place of lines.
-        SourceError: when it runs: nobody listens there, the connection is cut, or a line is not in this encoding.
+        SourceError: when it runs: there is no listener, the connection is cut, or a line is not in this encoding.
 
     Example:
         >>> from sources import socket_lines

@@ -46,26 +46,26 @@ def sql_rows(
 ) -> Source[Any]:
     """Read the rows that a query of an SQL database gives, as named tuples.
 
-    Nothing is committed: a query that changes something changes nothing. The rows come in the order of the database,
+    Nothing is committed: a query that changes something changes nothing. The rows have the order of the database,
     so an order needs an ORDER BY; divided by `partition_on` they have none.
 
     A column with a name that no field of a named tuple has, such as `count(*)`, `class` or `_id`, becomes `_0` by its
     position. A `TypedDict` as `kind` takes columns of any name.
 
     A row with a value that no object of Python can hold, such as a date of the year 10000, or that does not become a
-    `kind`, is a bad record: `ignore`, `resolve` and `on_error` may stand behind the source, with SQLite and psycopg.
+    `kind`, is a bad record: `ignore`, `resolve` and `on_error` may follow the source, with SQLite and psycopg.
 
-    **Parallelism**: one task; with `partition_on` as many as it says, each with its own query.
+    **Parallelism**: one task; with `partition_on` the number in it, each with its own query.
     **Guarantee**: every row once, if the database stays as it is meanwhile: each task sees what is there when it reads.
     **On re-run**: the query is asked again.
 
     Args:
         url: as SQLAlchemy has it, such as `"sqlite:///shop.db"` or `"postgresql+psycopg://ada:secret@host/shop"`.
             A password `env:NAME` or `file:/path` is looked up by each process that connects.
-        query: a SELECT; `:name` stands for a parameter.
+        query: a SELECT; `:name` is a parameter.
         params: the values of the parameters.
         partition_on: (column, lower, upper, n): n tasks, each with the rows of one stretch of a column that the query
-            gives. The bounds say where to cut, and leave no row out: the first task has what is below and what is
+            gives. The bounds are where to cut, and leave no row out: the first task has what is below and what is
             NULL, the last one what is above.
         kind: a dataclass, a named tuple or a `TypedDict` that each row becomes, by the names of its fields; as for
             `json_lines`, and what the driver gives of a field's type is taken as it is.
@@ -74,7 +74,7 @@ def sql_rows(
         SetupError: SQLAlchemy or the driver is missing; `pip install 'dstream-spark[sql]'`.
         TypeError: an argument is of another kind.
         ValueError: `url` names no database, a parameter has no value, or `partition_on` is none.
-        SourceError: when it runs: the database cannot be reached or refuses the query, a name stands twice in the
+        SourceError: when it runs: the database cannot be reached or refuses the query, a name is repeated in the
             result or means two fields, or a row does not become a `kind`.
 
     Example:
@@ -110,7 +110,7 @@ def _check_text(value: Any, name: str) -> None:
 
 
 def _checked_params(query: str, params: Any) -> tuple[tuple[str, Any], ...]:
-    """Return the values of the parameters that stand in a query."""
+    """Return the values of the parameters of a query."""
     import sqlalchemy as sa
 
     if params is not None and not isinstance(params, Mapping):
@@ -178,23 +178,24 @@ def sql_changes(
     """Read the rows of a table, and those that are added later on, in the order of a column whose values grow.
 
     The column is asked for what is larger than before, so give it an index. It may hold numbers, texts, dates or times.
-    Where several rows may have one value, as a time, `key` tells them apart. A row whose value is raised, as a time of
-    change is, comes again.
+    Where several rows may have one value, as a time, `key` distinguishes them. A row whose value is raised, as a time
+    of change is, is read again.
 
     **Parallelism**: one task reads a range of rows.
     **Guarantee**: exactly once for rows that become visible in the order of the column and stay as they are. A row that
     gets a smaller value than one that was read is never seen: also that of a transaction which took its number early
     and commits late. Rows without a value are left out. A table that is dropped and made anew under its name counts as
     the same one: its rows are given from the last value that was read on.
-    **On re-run**: a new job begins at `start`; one that goes on, where it stood.
+    **On re-run**: a new job begins at `start`; one that resumes, where it was.
 
     Args:
         url: as for `sql_rows`.
         table: its name, behind a schema and a dot if it is not in the default one; `'"a.b"'` has a dot itself.
         key: a column that is different for rows that are equal in `order_by`; unset, there are none.
         order_by: the column whose values grow.
-        start: `"oldest"`, all rows; `"current"`, those that come from now on; of a column of moments a datetime, with a
-            time zone if they have one: of the rows that are there at the beginning those that are not older.
+        start: `"oldest"`, all rows; `"current"`, those that are inserted from now on; of a column of moments a
+            datetime, with a time zone if they have one: of the rows that are there at the beginning those that are not
+                older.
         kind: as for `sql_rows`.
 
     Raises:

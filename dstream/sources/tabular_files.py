@@ -146,24 +146,24 @@ def csv_rows(
 
     **Parallelism**: one task for each file, since a quoted field may hold line ends; small
     neighbours share a task.
-    **Guarantee**: every row once, as long as nobody writes to the files meanwhile.
+    **Guarantee**: every row once, as long as the files are not changed meanwhile.
     **On re-run**: the files are read again.
 
     Args:
         paths: as for `text_files`.
-        kind: a dataclass, a named tuple, a `TypedDict` or a pydantic model; behind a single path it may stand without
-            its name.
+        kind: a dataclass, a named tuple, a `TypedDict` or a pydantic model; behind a single path it may be passed
+            without its name.
         encoding: as for `open`; the byte order mark of UTF-8 that Excel writes is dropped.
-        delimiter: what stands between two fields; a first line such as `sep=;`, as for Excel, must name it.
-        quotechar: what stands around a field that holds a delimiter; None if nothing does.
+        delimiter: the character between two fields; a first line such as `sep=;`, as for Excel, must name it.
+        quotechar: the character around a field that contains a delimiter; None if there is none.
         fieldnames: the names of the fields, for files without a header line.
         with_path: give pairs of the path, absolute or a URL, and the row.
-        on_bad: what becomes of a row that does not fit: `"fail"` ends the run, `"skip"` leaves it out and says at the
-            end how many there were. A quote that nothing closes always ends the run, unless it stands in the last line:
-            where the next row begins is not known then.
+        on_bad: what becomes of a row that does not fit: `"fail"` ends the run, `"skip"` leaves it out and reports at
+            the end how many there were. A quote that is not closed always ends the run, unless it is in the last line:
+                where the next row begins is not known then.
         into: a reducer that gets a `DeadLetter` for each such row instead, whose item is a `BadRecord`.
         max_record: bytes that a line may have, decompressed, 64 MiB by default; of a row of several lines, characters,
-            of which a MiB is read whatever this says. A longer line is a bad row; if it has a `quotechar`, or is a row
+            of which a MiB is read in any case. A longer line is a bad row; if it has a `quotechar`, or is a row
             of several lines, it ends the run.
 
     Raises:
@@ -216,7 +216,7 @@ def _shown_sign(sign: str | None, default: str) -> WrittenSign | None:
 
 
 def _refuse_mixed(delimiter: str, quotechar: str | None) -> None:
-    """Refuse characters whose meaning a reader cannot tell, as `csv` of 3.13 does in other words."""
+    """Refuse characters with an ambiguous meaning, as `csv` of 3.13 does in other words."""
     for name, sign in (("delimiter", delimiter), ("quotechar", quotechar)):
         if sign in ("\r", "\n"):
             raise ValueError(f"{name} must not be {sign!r}, which ends a line")
@@ -298,17 +298,17 @@ def parquet_rows(
 
     **Parallelism**: row groups are divided among tasks; small neighbours share one. The driver
     reads only the metadata of each file.
-    **Guarantee**: every row once, as long as nobody writes to the files meanwhile.
+    **Guarantee**: every row once, as long as the files are not changed meanwhile.
     **On re-run**: the files are read again.
 
     Args:
         paths: as for `text_files`.
-        kind: a dataclass, a named tuple, a `TypedDict` or a pydantic model; behind a single path it may stand without
-            its name.
+        kind: a dataclass, a named tuple, a `TypedDict` or a pydantic model; behind a single path it may be passed
+            without its name.
         columns: the top-level columns to read, in this order; by default all, or those that `kind` has.
         with_path: give pairs of the path, absolute or a URL, and the row.
         on_bad: what becomes of a row that does not become a `kind`, or has a value that Python does not have: `"fail"`
-            ends the run, `"skip"` leaves it out and says at the end how many there were.
+            ends the run, `"skip"` leaves it out and reports at the end how many there were.
         into: a reducer that gets a `DeadLetter` for each such row instead. Its item is a `BadRecord`, which has the
             number of the row as its line, and the row as Python shows it.
 
@@ -412,16 +412,16 @@ def avro_records(
     It needs the package fastavro: `pip install 'dstream-spark[avro]'`.
 
     **Parallelism**: one task for each file; small neighbours share a task. It holds a block of a file at a time.
-    **Guarantee**: every record once, as long as nobody writes to the files meanwhile.
+    **Guarantee**: every record once, as long as the files are not changed meanwhile.
     **On re-run**: the files are read again.
 
     Args:
         paths: as for `text_files`.
-        kind: a dataclass, a named tuple, a `TypedDict` or a pydantic model; behind a single path it may stand without
-            its name.
+        kind: a dataclass, a named tuple, a `TypedDict` or a pydantic model; behind a single path it may be passed
+            without its name.
         with_path: give pairs of the path, absolute or a URL, and the record.
         on_bad: what becomes of a record that does not become a `kind`: `"fail"` ends the run, `"skip"` leaves it out
-            and says at the end how many there were. The same holds for one that is too large, nested too
+            and reports at the end how many there were. The same holds for one that is too large, nested too
             deeply, or has a value that Python does not have, such as a moment of the year 10000.
             A torn file always ends the run.
         into: a reducer that gets a `DeadLetter` for each such record instead. Its item is a `BadRecord`, which has the

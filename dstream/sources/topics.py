@@ -99,15 +99,15 @@ def kafka(
 ) -> StreamSource[Any] | Source[Any]:
     """Read the messages of topics in Kafka, without an end or up to their present end.
 
-    Messages of one partition come in the order of their offsets. Up to the latest they come partition by partition;
-    how far that is, is asked when a terminal operation or a job starts. Without `until`, a job also reads the
-    partitions and topics that come up later. The package comes with `pip install 'dstream-spark[kafka]'`.
+    Messages of one partition are read in the order of their offsets. Up to the latest they are read partition by
+    partition; how far that is, is asked when a terminal operation or a job starts. Without `until`, a job also reads
+    the partitions and topics that are added later. The package is installed by `pip install 'dstream-spark[kafka]'`.
 
     **Parallelism**: one task for each range of offsets of a partition; up to the latest, large partitions are divided
     into several ranges. Clients stay open in the workers from range to range of a stream.
     **Guarantee**: each message once. Offsets are kept by the job and not in Kafka, no consumer group is joined. Of
     transactions those that were committed are read. Messages that Kafka removed before they were read are a failure.
-    **On re-run**: a job goes on behind what it has read, and refuses a topic that was made anew under its name. A
+    **On re-run**: a job resumes behind what it has read, and refuses a topic that was made anew under its name. A
     stream, or a job up to the latest, reads what is there then.
 
     Args:
