@@ -21,6 +21,7 @@ from dstream.plan.operations.elementwise import Chain, ServiceFunction
 from dstream.plan.operations.streams import Read
 from dstream.plan.stages import Amount, Call
 from dstream.plan.steps import Guard, Op, Step, column_steps, place_of_open_pairs
+from dstream.spi.columns import SourceTraits
 from dstream.spi.runtime import Service
 from dstream.spi.source import input_size
 
@@ -201,15 +202,15 @@ def formats_of_source(node: Read, pieces: Amount) -> tuple[ItemFormat, ...]:
     source: Any = node.source
     if node.guards:
         return (ItemFormat(InputFormat("bad records are looked after one by one")),)
-    # By attributes, which a user's own source does not have.
-    if getattr(source, "gives_texts", False) or getattr(source, "has_columns", False):
-        condition = getattr(source, "columns_if", "")
+    traits = SourceTraits(source)
+    if traits.gives_texts or traits.has_columns:
+        condition = traits.columns_if
         return (ItemFormat(InputFormat("", (condition,) if condition else ())),)
-    if getattr(source, "is_free_to_read", False) or isinstance(getattr(source, "iterable", None), range):
+    if traits.is_free_to_read or isinstance(traits.iterable, range):
         return (ItemFormat(_of_sizes(_item_count(source), pieces)),)
-    if getattr(source, "is_of_functions", False) or not is_our_name(type(source).__module__):
+    if traits.is_of_functions or not is_our_name(type(source).__module__):
         return ItemFormat(_if_given("range")), ItemFormat(_if_given("list of numbers of one type"), (0,))
-    return (_of_list(source, pieces),) if hasattr(source, "iterable") else (ItemFormat(),)
+    return (_of_list(source, pieces),) if traits.iterable is not None else (ItemFormat(),)
 
 
 def _if_given(sequence: str) -> InputFormat:

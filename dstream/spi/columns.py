@@ -1,15 +1,15 @@
-"""`InColumns`: a collector as data that engines run on columns of numbers."""
+"""`InColumns`: a collector as data for columns of numbers; `SourceTraits`: the attributes of sources for engines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 if TYPE_CHECKING:
     from dstream.expressions import Expression
 
-__all__ = ["Before", "Found", "InColumns", "added_ints"]
+__all__ = ["Before", "Found", "InColumns", "SourceTraits", "added_ints"]
 
 
 Found = Literal["count", "sum", "statistics", "groups", "first", "several"]
@@ -109,3 +109,70 @@ def _added(value: int, count: int, total: int) -> int:
 
 def _added_all(value: int, values: Iterable[int]) -> int:
     return value + sum(values)
+
+
+class SourceTraits:
+    """Attributes of a source of dstream's besides its protocol, by which engines estimate and route its items.
+
+    They are read here alone. A source leaves out those whose default holds, and one of a user's has none. Each is asked
+    for when it is needed, since the answer may take a look at the source.
+
+    Args:
+        source: any source.
+    """
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: object) -> None:
+        self._source = source
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether its splits are `InArrow`; False."""
+        return bool(getattr(self._source, "has_columns", False))
+
+    @property
+    def gives_texts(self) -> bool:
+        """Whether blocks of its lines may become columns of strings; False."""
+        return bool(getattr(self._source, "gives_texts", False))
+
+    @property
+    def columns_if(self) -> str:
+        """Condition on the data for either of these, in words that follow "if"; the empty string: there is none."""
+        return str(getattr(self._source, "columns_if", ""))
+
+    @property
+    def item_class(self) -> type | None:
+        """The class of all items; None: it is not known."""
+        kind = getattr(self._source, "item_class", None)
+        return kind if isinstance(kind, type) else None
+
+    @property
+    def is_free_to_read(self) -> bool:
+        """Whether a second read costs nothing and runs no code of the user's, as of a range of numbers; False."""
+        return bool(getattr(self._source, "is_free_to_read", False))
+
+    @property
+    def is_of_functions(self) -> bool:
+        """Whether a function of the user's gives the items, in any sequence; False."""
+        return bool(getattr(self._source, "is_of_functions", False))
+
+    @property
+    def iterable(self) -> Any:
+        """Iterable of the caller's that has the items; None: they are elsewhere."""
+        return getattr(self._source, "iterable", None)
+
+    @property
+    def maker(self) -> str:
+        """The name of the function that made it, which has a cost of its own; the empty string: none is known."""
+        return cast(str, getattr(self._source, "maker", ""))
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """Paths of the files that it reads; none."""
+        return cast("Sequence[str]", getattr(self._source, "paths", ()))
+
+    @property
+    def has_whole_files(self) -> bool:
+        """Whether each item is made of a file, as its attribute `glob` shows."""
+        return hasattr(self._source, "glob")

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import importlib
+import inspect
+import pkgutil
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -16,6 +20,7 @@ import pyarrow.parquet
 import pytest
 
 import dstream as ds
+import dstream.connectors
 from collectors import grouping_by, summing
 from dstream.connectors.dataframes import rows_of_table
 from dstream.connectors.files import parquet, splits
@@ -25,6 +30,7 @@ from dstream.operators.rows.blocks import given
 from dstream.operators.rows.guards import items_of
 from dstream.plan.steps import Step
 from dstream.spi import ArrowRows, InArrow
+from dstream.spi.columns import SourceTraits
 from dstream.testing.engines import MASTER, SETTINGS
 from sources import parquet_rows
 
@@ -413,3 +419,26 @@ def test_columns_beside_those_of_the_fields_are_left_out(path: Path) -> None:
 
     assert list(found.parts) == ["n", "price"]
     assert list(found.items(slice(0, 1))) == [Pair(0, 0.0)]
+
+
+def test_each_attribute_that_engines_read_belongs_to_a_source():
+    """A misspelt name would be a default for ever: each is an attribute or a field of a source of dstream's."""
+    modules = [each.name for each in pkgutil.walk_packages(dstream.connectors.__path__, "dstream.connectors.")]
+    kinds = [
+        kind for name in modules for kind in vars(importlib.import_module(name)).values() if hasattr(kind, "splits")
+    ]
+    bases = [vars(base) for kind in kinds if isinstance(kind, type) for base in kind.__mro__]
+    found = {name for each in bases for name in (*each, *each.get("__annotations__", ()))}
+    asked = re.findall(r'attr\(self\._source, "(\w+)"', inspect.getsource(SourceTraits))
+
+    assert len(asked) == len([each for each in vars(SourceTraits).values() if isinstance(each, property)])
+    assert set(asked) <= found
+
+
+@pytest.mark.parametrize("room", ["engine", "explain"])
+def test_engines_read_attributes_of_sources_at_one_place(room):
+    """No module of theirs asks a source for one by its name."""
+    asked = re.findall(r'attr\(self\._source, ("\w+")', inspect.getsource(SourceTraits))
+    texts = {path: path.read_text() for path in (Path(dstream.__path__[0]) / room).rglob("*.py")}
+
+    assert [path for path, text in texts.items() if re.search(rf"attr\(.*?, ({'|'.join(asked)})\b", text)] == []

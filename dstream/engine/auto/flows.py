@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from dstream.engine.auto.constants import Costs, FormatCost
 from dstream.plan.operations.streams import Read
+from dstream.spi.columns import SourceTraits
 from dstream.spi.source import InputSize, input_size
 
 __all__ = ["Flow", "flow_of_source", "flows_together", "no_flow"]
@@ -145,14 +146,14 @@ def flow_of_source(read: Read, costs: Costs, cores: int, in_columns: bool) -> Fl
 
 
 def _of_held(read: Read, size: InputSize, costs: Costs, cores: int, in_columns: bool) -> Flow:
-    source = read.source
+    source, traits = read.source, SourceTraits(read.source)
     items = math.inf if size.items is None else _as_float(size.items)
-    first = _first(source)
-    is_free = getattr(source, "is_free_to_read", False) or isinstance(getattr(source, "iterable", None), range)
+    first = _first(traits)
+    is_free = traits.is_free_to_read or isinstance(traits.iterable, range)
     is_scalar = is_free or isinstance(first, _SCALARS)
     flow = Flow(items, is_sure=items < math.inf, tasks=_tasks(items, _ITEMS_OF_TASK, cores))
     flow.pickled = costs.pickled_scalar if is_scalar else costs.pickled_object
-    has_columns = bool(getattr(source, "has_columns", False)) or is_free or isinstance(first, int | float)
+    has_columns = traits.has_columns or is_free or isinstance(first, int | float)
     flow.is_columnar = in_columns and has_columns
     flow.made = costs.item if is_scalar else costs.pickled_object
     # What is not a range is copied here, where somebody could change it, and pickled on its way to Spark.
@@ -164,15 +165,15 @@ def _of_held(read: Read, size: InputSize, costs: Costs, cores: int, in_columns: 
 
 
 def _of_stored(read: Read, size: InputSize, stored: int, costs: Costs, cores: int, in_columns: bool) -> Flow:
-    source = read.source
-    cost = _format(source, costs)
+    source, traits = read.source, SourceTraits(read.source)
+    cost = _format(traits, costs)
     known = size.items
     items = max(1.0, stored / cost.item_bytes) if known is None else float(known)
     bytes_of_item = stored / max(items, 1.0)
     flow = Flow(items, pickled=cost.pickled, made=cost.item, tasks=_tasks(stored, _BYTES_OF_TASK, cores))
-    flow.is_text = bool(getattr(source, "gives_texts", False))
+    flow.is_text = traits.gives_texts
     flow.text_bytes = cost.item_bytes if flow.is_text else 0.0
-    flow.is_columnar = in_columns and (flow.is_text or bool(getattr(source, "has_columns", False)))
+    flow.is_columnar = in_columns and (flow.is_text or traits.has_columns)
     if flow.is_columnar:
         flow.spend(cost.column_byte * bytes_of_item)
         flow.made += (cost.byte - cost.column_byte) * bytes_of_item
@@ -182,18 +183,18 @@ def _of_stored(read: Read, size: InputSize, stored: int, costs: Costs, cores: in
     return flow
 
 
-def _format(source: object, costs: Costs) -> FormatCost:
-    maker = getattr(source, "maker", "")
-    if not maker and getattr(source, "has_columns", False):
+def _format(traits: SourceTraits, costs: Costs) -> FormatCost:
+    maker = traits.maker
+    if not maker and traits.has_columns:
         maker = "parquet_rows"
-    if not maker and hasattr(source, "glob"):
+    if not maker and traits.has_whole_files:
         maker = "files"
     return costs.formats.get(maker) or costs.formats[""]
 
 
-def _first(source: object) -> object:
+def _first(traits: SourceTraits) -> object:
     """Return the first item of a list or tuple of the caller's, by which the others are judged; nothing is read."""
-    items = getattr(source, "iterable", None)
+    items = traits.iterable
     return items[0] if type(items) in (list, tuple) and items else _NO_ITEM
 
 
@@ -217,7 +218,7 @@ def _as_float(number: float) -> float:
 
 
 def _name(source: object, read: Read) -> str:
-    paths: Sequence[str] = getattr(source, "paths", ())
+    paths = SourceTraits(source).paths
     if len(paths) == 1:
         return repr(paths[0].rstrip("/").rpartition("/")[2] or paths[0])
     return f"{len(paths)} paths" if paths else read.label().removeprefix(".") or type(source).__name__

@@ -21,6 +21,7 @@ from dstream.plan.operations.streams import Node
 from dstream.plan.steps import Emitted
 from dstream.plan.walk import inputs_first
 from dstream.spi import Collector, Gatherer
+from dstream.spi.columns import SourceTraits
 
 __all__ = ["Calls", "MeasuredCosts", "calls_of"]
 
@@ -105,10 +106,11 @@ def _origins(inputs: Items) -> Iterator[Any]:
 
 
 def _kind_of(source: Any) -> Any:
-    items = getattr(source, "iterable", None)
+    traits = SourceTraits(source)
+    items = traits.iterable
     first = type(items[0]) if type(items) in (list, tuple) and items else type(items)
     # By its name, since a class need not have a hash.
-    return getattr(source, "maker", ""), type(source), f"{first.__module__}.{first.__qualname__}"
+    return traits.maker, type(source), f"{first.__module__}.{first.__qualname__}"
 
 
 def _codes_of_node(node: Node | None) -> Iterator[Any]:

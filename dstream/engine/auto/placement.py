@@ -28,6 +28,7 @@ from dstream.plan.operations.streams import Cache, Configure, Node, Parallel, Re
 from dstream.plan.operations.unbounded import ProcessorGraph
 from dstream.plan.properties import guards_of, parallelism
 from dstream.plan.walk import CacheLookup, recalled, topological
+from dstream.spi.columns import SourceTraits
 from dstream.spi.source import asking_sizes_once, input_size
 
 __all__ = ["FRAMES", "MOST_ITEMS", "AutoSettings", "Placement", "held_items", "placed"]
@@ -219,8 +220,9 @@ def _nobody_can_tell(operations: Sequence[Node]) -> bool:
 
 def _gives_immutable(source: Any) -> bool:
     """Say whether nobody can change the items of a source, so that they need not be copied."""
+    traits = SourceTraits(source)
     try:
-        return getattr(source, "is_free_to_read", False) or _are_immutable(getattr(source, "iterable", None))
+        return traits.is_free_to_read or _are_immutable(traits.iterable)
     except Exception:
         # Such as that of a metaclass that allows no hash: a task names that item.
         return False

@@ -66,6 +66,7 @@ from dstream.plan.stages import SEVERAL_PARTITIONS
 from dstream.plan.steps import Op, unchanged
 from dstream.plan.walk import topological
 from dstream.spi import AtEnd, ByPlace, ItemWise, RunningValue
+from dstream.spi.columns import SourceTraits
 
 __all__ = ["calls_run_first", "gives_windows", "reads_ahead"]
 
@@ -107,7 +108,7 @@ def reads_ahead(node: Gather) -> bool:
     *line, read = line_to(node.upstream)
     if not all(_is_unseen(op) for each in line if isinstance(each, Chain) for op in each.ops):
         return False
-    is_free = isinstance(read, Read) and getattr(read.source, "is_free_to_read", False)
+    is_free = isinstance(read, Read) and SourceTraits(read.source).is_free_to_read
     return is_free and isinstance(kind, ByPlace) and kind.gather_ahead is not None
 
 

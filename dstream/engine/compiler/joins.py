@@ -52,6 +52,7 @@ from dstream.plan.operations.streams import Hint, Node, Read
 from dstream.plan.steps import KeyInColumns
 from dstream.plan.walk import topological
 from dstream.spi import Collector
+from dstream.spi.columns import SourceTraits
 
 __all__ = ["BroadcastHashJoin", "may_be_small"]
 
@@ -369,7 +370,7 @@ class AdaptiveJoin:
 def _few(parts: frozenset[str] | None, side: Node) -> str:
     """Return which columns of files alone are sent, in words."""
     reads = (each for each in topological(side) if isinstance(each, Read))
-    is_named = parts and any(getattr(each.source, "maker", "") == "parquet_rows" for each in reads)
+    is_named = parts and any(SourceTraits(each.source).maker == "parquet_rows" for each in reads)
     return f"; of rows of Parquet {', '.join(sorted(parts))} alone" if parts and is_named else ""
 
 

@@ -41,6 +41,7 @@ from dstream.plan.operations.streams import Hint, Node, Read
 from dstream.plan.properties import bounded_operations, ordered_operations
 from dstream.plan.walk import fold, topological
 from dstream.spi import Collector, Gatherer
+from dstream.spi.columns import SourceTraits
 from dstream.values.fields import has_plain_fields
 
 __all__ = [
@@ -137,9 +138,8 @@ class Compiling:
     def __post_init__(self) -> None:
         self.namespaces = Namespaces(functools.partial(containers_changed, self.root))
         for each in topological(self.root):
-            # By an attribute, which a user's own source does not have.
-            kind: Any = getattr(each.source, "item_class", None) if isinstance(each, Read) else None
-            if isinstance(kind, type) and has_plain_fields(kind):
+            kind = SourceTraits(each.source).item_class if isinstance(each, Read) else None
+            if kind is not None and has_plain_fields(kind):
                 self.namespaces.classes[kind] = None
         # Both once for the whole plan: a question for each operation would walk a long one again and again.
         self._bounded, self._ordered = bounded_operations(self.root), ordered_operations(self.root)
