@@ -20,7 +20,7 @@ from dstream.operators.columns.group_results import finished_entries, finished_t
 from dstream.operators.columns.groups import grouped, groups_of_texts
 from dstream.operators.columns.strings import Strings
 from dstream.operators.columns.values import Ints, column_of
-from dstream.operators.rows.aggregates import _groups_in_order
+from dstream.operators.rows.aggregates import _GroupResults
 from dstream.operators.rows.blocks import ColumnItems, given, lists_of_few
 from dstream.plan.steps import Step
 from dstream.values import Entry
@@ -117,7 +117,7 @@ def test_one_task_gives_groups_in_the_order_of_their_first_keys(batches: str, is
     elif batches == "tables of two types":
         found.insert(1, _OF_TEXTS)
         expected = [Entry(9, 9), Entry(7, 18), Entry("a", 5), Entry("b", 2), Entry(3, 36)]
-    blocks = _groups_in_order([summing()], None, _STEP, iter(found), StageTask(0, 2**40))
+    blocks = _GroupResults([summing()], None, _STEP).in_order(iter(found), StageTask(0, 2**40))
     assert isinstance(blocks, ColumnItems)
     made = list(blocks.blocks())
 

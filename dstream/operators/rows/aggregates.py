@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 from dstream.base.functions import many, refuse_awaitable
 from dstream.base.memory import Bound, holding, pieces, size_of
+from dstream.base.records import record
 from dstream.failures import blame, naming
 from dstream.failures.attribution import stopped
 from dstream.keys import canonical_all, canonical_keys
@@ -187,15 +188,15 @@ def _numbered(number: int, items: Iterator[Any], task: Task) -> Iterator[tuple[i
 def finishing(node: Aggregate) -> Operation:
     """Return the second stage, which finishes the output of `partial`; results of keys have no order after a spill."""
     if node.is_keyed:
-        return functools.partial(_finished_groups, _downstreams(node), node.to, node.step)
+        return _group_results(node).in_any_order
     if not node.combines:
         return functools.partial(_accumulated, node.operation, node.step)
     return functools.partial(_finished, node.reductions[0], node.step)
 
 
-def _downstreams(node: Aggregate) -> list[Collector[Any, Any, Any]]:
-    """Return the collectors of the items of a key, for each input."""
-    return [reduction.keyed.downstream for reduction in node.reductions if reduction.keyed is not None]
+def _group_results(node: Aggregate) -> _GroupResults:
+    reductions = (each.keyed.downstream for each in node.reductions if each.keyed is not None)
+    return _GroupResults(list(reductions), node.to, node.step)
 
 
 def finished_groups(collector: Collector[Any, Any, Any], items: Iterator[Any], bound: Bound) -> Iterator[Block]:
@@ -216,45 +217,71 @@ def finished_groups(collector: Collector[Any, Any, Any], items: Iterator[Any], b
     yield finished_lines(collector.keyed.downstream, lines)
 
 
-def _finished_groups(
-    downstreams: list[Collector[Any, Any, Any]],
-    to: Callable[[Any, Any], Any] | None,
-    step: Step,
-    batches: Iterator[Columns | Table],
-    task: Task,
-) -> Iterator[Any]:
-    return ColumnItems(_finished_blocks(downstreams, to, step, batches, task))
+@record
+class _GroupResults:
+    """Results of an aggregate by key from the output of `partial`, which is in one partition or in one for each key.
 
+    Attributes:
+        downstreams: the collectors of the items of a key, for each input.
+        to: makes a result of (key, finished value); None: these two.
+        step: names a failure.
+    """
 
-def _finished_blocks(
-    downstreams: list[Collector[Any, Any, Any]],
-    to: Callable[[Any, Any], Any] | None,
-    step: Step,
-    batches: Iterator[Columns | Table],
-    task: Task,
-) -> Iterator[Block]:
-    parts, rest = tables_by_key(batches, task.bound)
-    for tables in parts:
+    downstreams: list[Collector[Any, Any, Any]]
+    to: Callable[[Any, Any], Any] | None
+    step: Step
+
+    def in_any_order(self, batches: Iterator[Columns | Table], task: Task) -> Iterator[Any]:
+        """Return the results of all groups."""
+        return ColumnItems(self._blocks(batches, task))
+
+    def in_order(self, batches: Iterator[Columns | Table], task: Task) -> Iterator[Any]:
+        """Return the results of all groups in the order in which their keys were first seen."""
+        return ColumnItems(self._blocks_in_order(batches, task))
+
+    def _blocks(self, batches: Iterator[Columns | Table], task: Task) -> Iterator[Block]:
+        parts, rest = tables_by_key(batches, task.bound)
+        for tables in parts:
+            finished = self._finished(tables)
+            if finished is None:
+                yield self._lists(iter(tables), task)
+            else:
+                yield from finished
+        yield self._lists(rest, task)
+
+    def _blocks_in_order(self, batches: Iterator[Columns | Table], task: Task) -> Iterator[Block]:
+        tables, rest = _tables_in_memory(batches, task.bound)
+        if tables:
+            # Tables are merged in their order, so that the first key of all is the first one.
+            finished = self._finished(tables)
+            if finished is not None:
+                yield from finished
+                return
+            rest = iter(tables)
+        yield self._lists_in_order(rest, task)
+
+    def _finished(self, tables: Sequence[Table]) -> Iterable[Block] | None:
         from dstream.operators.columns.group_results import finished_entries  # loads NumPy, as the tables did
 
-        finished = finished_entries(downstreams[0], to, step, tables)
-        if finished is None:
-            yield _finished_lists(downstreams, to, step, iter(tables), task)
-        else:
-            yield from finished
-    yield _finished_lists(downstreams, to, step, rest, task)
+        return finished_entries(self.downstreams[0], self.to, self.step, tables)
 
+    def _lists(self, batches: Iterator[Columns | Table], task: Task) -> Iterator[Any]:
+        with naming(self.step):
+            arrived = ((columns, ()) for columns in _in_lists(self.downstreams, batches))
+            yield from self._results(_merged(self.downstreams, arrived, task))
 
-def _finished_lists(
-    downstreams: list[Collector[Any, Any, Any]],
-    to: Callable[[Any, Any], Any] | None,
-    step: Step,
-    batches: Iterator[Columns | Table],
-    task: Task,
-) -> Iterator[Any]:
-    with naming(step):
-        arrived = ((columns, ()) for columns in _in_lists(downstreams, batches))
-        yield from results_of_groups(downstreams[0].finisher, to, _merged(downstreams, arrived, task))
+    def _lists_in_order(self, batches: Iterator[Columns | Table], task: Task) -> Iterator[Any]:
+        with naming(self.step):
+            ranks = count()
+            lists = _in_lists(self.downstreams, batches)
+            # The rank of a key is where it was first seen: `merged` keeps further columns of the first batch with the
+            # key.
+            arrived = ((columns, [list(islice(ranks, len(columns[0])))]) for columns in lists)
+            merged = _merged(self.downstreams, arrived, task)
+            yield from self._results(sorted_items(merged, itemgetter(2), False, task.bound))
+
+    def _results(self, groups: Iterator[Any]) -> Iterator[Any]:
+        return results_of_groups(self.downstreams[0].finisher, self.to, groups)
 
 
 def _in_lists(downstreams: list[Collector[Any, Any, Any]], batches: Iterator[Columns | Table]) -> Iterator[Columns]:
@@ -287,37 +314,6 @@ def _merged(
     return merged_as(arrived, take, combine, task.bound)
 
 
-def _groups_in_order(
-    downstreams: list[Collector[Any, Any, Any]],
-    to: Callable[[Any, Any], Any] | None,
-    step: Step,
-    batches: Iterator[Columns | Table],
-    task: Task,
-) -> Iterator[Any]:
-    """Return the results of all groups in the order in which their keys were first seen."""
-    return ColumnItems(_blocks_in_order(downstreams, to, step, batches, task))
-
-
-def _blocks_in_order(
-    downstreams: list[Collector[Any, Any, Any]],
-    to: Callable[[Any, Any], Any] | None,
-    step: Step,
-    batches: Iterator[Columns | Table],
-    task: Task,
-) -> Iterator[Block]:
-    tables, rest = _tables_in_memory(batches, task.bound)
-    if tables:
-        from dstream.operators.columns.group_results import finished_entries  # loads NumPy, as the tables did
-
-        # Tables are merged in their order, so that the first key of all is the first one.
-        finished = finished_entries(downstreams[0], to, step, tables)
-        if finished is not None:
-            yield from finished
-            return
-        rest = iter(tables)
-    yield _lists_in_order(downstreams, to, step, rest, task)
-
-
 def _tables_in_memory(
     batches: Iterator[Columns | Table], bound: Bound
 ) -> tuple[list[Table], Iterator[Columns | Table]]:
@@ -332,22 +328,6 @@ def _tables_in_memory(
         if bound.exceeded(costs):
             return [], chain(held, batches)
     return held, iter(())
-
-
-def _lists_in_order(
-    downstreams: list[Collector[Any, Any, Any]],
-    to: Callable[[Any, Any], Any] | None,
-    step: Step,
-    batches: Iterator[Columns | Table],
-    task: Task,
-) -> Iterator[Any]:
-    with naming(step):
-        ranks = count()
-        lists = _in_lists(downstreams, batches)
-        # The rank of a key is where it was first seen: `merged` keeps further columns of the first batch with the key.
-        arrived = ((columns, [list(islice(ranks, len(columns[0])))]) for columns in lists)
-        in_order = sorted_items(_merged(downstreams, arrived, task), itemgetter(2), False, task.bound)
-        yield from results_of_groups(downstreams[0].finisher, to, in_order)
 
 
 def _finished(reduction: Collector[Any, Any, Any], step: Step, containers: Iterator[Any], task: Task) -> Iterator[Any]:
@@ -374,7 +354,7 @@ def _(node: Aggregate) -> Operation:
     """Return the second stage for the output of `partial` for all items, which is in one partition."""
     if not node.is_keyed:
         return finishing(node)
-    return functools.partial(_groups_in_order, _downstreams(node), node.to, node.step)
+    return _group_results(node).in_order
 
 
 class StatefulCalls:
