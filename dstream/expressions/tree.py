@@ -49,6 +49,7 @@ __all__ = [
     "replaced",
     "rewritten",
     "substituted",
+    "with_parts",
 ]
 
 
@@ -418,13 +419,7 @@ def is_leaf(expression: Expression) -> bool:
 
 def replaced(local: Local, value: Expression, expression: Expression) -> Expression:
     """Return `expression` with `value` in the place of `local`."""
-    if expression == local:
-        return value
-    # The same object where nothing changes: comparisons share an operand by its identity.
-    if not any(each == local for each in expression.walk()):
-        return expression
-    values = (getattr(expression, name) for name in _names_of(expression))
-    return type(expression)(*(_within(each, local, value) for each in values))
+    return rewritten(expression, lambda each: value if each == local else None)
 
 
 def substituted(expression: Expression, values: Mapping[int, Expression]) -> Expression:
@@ -439,28 +434,30 @@ def rewritten(expression: Expression, other: Callable[[Expression], Expression |
     """
     made: dict[int, Expression] = {}
 
-    def changed(held: Any) -> Any:
-        if type(held) is tuple:
-            found = tuple(map(changed, held))
-            return held if all(map(operator.is_, held, found)) else found
-        return inner(held) if isinstance(held, Expression) else held
-
     def inner(each: Expression) -> Expression:
         # By identity, so that an operand that two comparisons share is one object in the result, too.
         if id(each) not in made:
             found = other(each)
-            made[id(each)] = _with_parts(each, changed) if found is None else found
+            made[id(each)] = with_parts(each, inner) if found is None else found
         return made[id(each)]
 
     return inner(expression)
 
 
-def _with_parts(each: Expression, changed: Callable[[Any], Any]) -> Expression:
-    if is_leaf(each):
-        return each
-    values = [getattr(each, name) for name in _names_of(each)]
-    found = list(map(changed, values))
-    return each if all(map(operator.is_, values, found)) else type(each)(*found)
+def with_parts(expression: Expression, part: Callable[[Expression], Expression]) -> Expression:
+    """Return `expression` with what `part` gives for each of its parts, in order; the same object if all remain."""
+    if is_leaf(expression):
+        return expression
+
+    def changed(held: Any) -> Any:
+        if type(held) is tuple:
+            found = tuple(map(changed, held))
+            return held if all(map(operator.is_, held, found)) else found
+        return part(held) if isinstance(held, Expression) else held
+
+    values = tuple(getattr(expression, name) for name in _names_of(expression))
+    found = changed(values)
+    return expression if found is values else type(expression)(*found)
 
 
 def one_behind_another(first: Expression, then: Expression) -> Expression:
@@ -481,11 +478,3 @@ def numbers_bound(expression: Expression) -> Iterator[int]:
             yield each.number
         elif isinstance(each, Loop | Statement):
             yield from each.numbers
-
-
-def _within(held: Any, local: Local, value: Expression) -> Any:
-    if isinstance(held, Expression):
-        return replaced(local, value, held)
-    if type(held) is tuple and any(isinstance(each, Expression) for each in held):
-        return tuple(replaced(local, value, each) for each in held)
-    return held
