@@ -41,6 +41,7 @@ from dstream.expressions.tree import (
     Tried,
     numbers_bound,
     rewritten,
+    with_parts,
 )
 from dstream.operators.rows.forms import (
     Compared,
@@ -82,53 +83,17 @@ def _without_constants(each: Expression, constants: list[Any]) -> Expression:
             comparisons = [operand for operand in operands if isinstance(operand, Applied)]
             compared = [comparisons[0].operands[0], *(comparison.operands[1] for comparison in comparisons)]
             return Compared(tuple(comparison.operator for comparison in comparisons), all_of(compared))
-        case Applied(operator, operands):
-            return Applied(operator, all_of(operands))
-        case Choice(condition, chosen, otherwise):
-            return Choice(inner(condition), inner(chosen), inner(otherwise))
-        case Indexed(of, index):
-            return Indexed(inner(of), inner(index))
-        case Attribute(of, name):
-            return Attribute(inner(of), name)
-        case Called(function, arguments):
-            return Called(function, all_of(arguments))
-        case Method(of, name, arguments, keywords):
-            return Method(inner(of), name, all_of(arguments), keywords)
-        case Together(members):
-            return Together(all_of(members))
-        case Built(kind, names, values) if kind is dict or kind is list:
-            return Built(kind, names, all_of(values))
-        case Changed(of, kind, names, values):
-            return Changed(inner(of), kind, names, all_of(values))
-        case Built(kind, names, values):
+        case Built(kind, names, values) if kind is not dict and kind is not list:
             return Made(held(kind), () if are_in_order(kind, names) else names, all_of(values))
         case Formatted(of, conversion, spec):
             return FormattedBy(inner(of), conversion, held(spec) if spec else None)
-        case Text(members):
-            return Text(all_of(members))
-        case Let(value, number, within):
-            return Let(inner(value), number, inner(within))
-        case ForTuples(size, within):
-            return ForTuples(size, inner(within))
-        case Comprehension(kind, loops, members):
-            return Comprehension(kind, tuple(map(_loop_without(inner), loops)), all_of(members))
-        case Display(kind, members):
-            return Display(kind, all_of(members))
-        case Keyword(name, value):
-            return Keyword(name, inner(value))
-        case Spread(of):
-            return Spread(inner(of))
-        case Function(number, within):
-            return Function(number, inner(within))
         case Tried(value, number, within, kinds, otherwise):
             tried = Tried(inner(value), number, inner(within), (), all_of(otherwise))
             return TriedFor(tried, tuple(map(held, kinds)))
-        case Statement(kind, parts, numbers, text):
-            return Statement(kind, all_of(parts), numbers, text)
         case Routine():
             run, given = _function_of(each)
             return Invoked(held(run), all_of(given))
-    return each
+    return with_parts(each, inner)
 
 
 def _function_of(routine: Routine) -> tuple[Callable[..., Any], tuple[Expression, ...]]:
@@ -154,10 +119,6 @@ def _maker(form: Form, first: int, size: int) -> Callable[..., Callable[..., Any
     exec(compile(ast.fix_missing_locations(tree), "<dstream routine>", "exec"), namespace)
     make: Callable[..., Callable[..., Any]] = namespace["make"]
     return make
-
-
-def _loop_without(inner: Callable[[Expression], Expression]) -> Callable[[Loop], Loop]:
-    return lambda loop: Loop(inner(loop.of), loop.numbers, loop.is_unpacked, tuple(map(inner, loop.conditions)))
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
