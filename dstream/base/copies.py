@@ -18,7 +18,16 @@ from typing import Any
 
 from dstream.base.setters import HEAP_TYPE, IMMUTABLE, could_set
 
-__all__ = ["Copier", "are_plain", "copied_dicts", "copier_of", "have_plain_parts", "without_garbage_collection"]
+__all__ = [
+    "Copier",
+    "are_plain",
+    "copied_dicts",
+    "copier_of",
+    "have_plain_parts",
+    "is_known_zone",
+    "is_zone_info",
+    "without_garbage_collection",
+]
 
 
 _MOST_LEVELS = 8
@@ -108,11 +117,25 @@ def _have_known_zones(kinds: set[Any], parts: Parts) -> bool:
     if kinds.isdisjoint(_WITH_ZONES):
         return True
     timed = parts() if kinds <= _WITH_ZONES else (each for each in parts() if type(each) in _WITH_ZONES)
-    zones = set(map(type, map(attrgetter("tzinfo"), timed))) - {timezone, type(None)}
-    return not zones or ("zoneinfo" in sys.modules and zones == {sys.modules["zoneinfo"].ZoneInfo})
+    return all(map(is_known_zone, set(map(type, map(attrgetter("tzinfo"), timed))) - {type(None)}))
 
 
 _WITH_ZONES = frozenset({datetime, time})
+
+
+def is_known_zone(kind: object) -> bool:
+    """Say whether a class is one of Python's own time zones, whose methods do no more than to compute.
+
+    The name of its module is no sign of that: a class may call that as it likes.
+    """
+    return kind is timezone or is_zone_info(kind)
+
+
+def is_zone_info(kind: object) -> bool:
+    """Say whether a class is `zoneinfo.ZoneInfo`."""
+    # Its module is slow to load, and whoever has the class has loaded it.
+    module = sys.modules.get("zoneinfo")
+    return module is not None and kind is module.ZoneInfo
 
 
 def _has_plain_attributes(kind: Any, names: Iterable[str]) -> bool:

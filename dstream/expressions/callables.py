@@ -18,8 +18,9 @@ from types import (
 )
 from typing import Any
 
+from dstream.base.copies import is_zone_info
 from dstream.expressions.effects import CHANGING_NOTHING, KEYWORDS, KNOWN, OPERATORS, PARAMETERS, name_of
-from dstream.expressions.resolution import UnreadableName, constant_of, is_plain_enumeration, is_zone
+from dstream.expressions.resolution import UnreadableName, constant_of, is_plain_enumeration
 from dstream.expressions.tree import (
     Applied,
     Argument,
@@ -104,7 +105,7 @@ def known_call(fn: Any, written: str, arguments: Sequence[Expression], keywords:
         return Called("dstream.Entry", (Together(tuple(arguments)),))
     if is_plain_enumeration(fn) and len(arguments) == 1 and not keywords:
         return Called("dstream.member", (Constant(fn), *arguments))
-    if is_zone(fn) and len(arguments) == 1 and isinstance(arguments[0], Constant) and not keywords:
+    if is_zone_info(fn) and len(arguments) == 1 and isinstance(arguments[0], Constant) and not keywords:
         with contextlib.suppress(Exception):  # Without such a zone here, there may be one on a worker.
             return constant_of(fn(arguments[0].value))
     if isinstance(fn, type) and name_of(fn) is None:

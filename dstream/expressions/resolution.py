@@ -24,6 +24,7 @@ from types import (
 )
 from typing import Any, NamedTuple
 
+from dstream.base.copies import is_known_zone, is_zone_info
 from dstream.expressions.source import ALL_GLOBALS, assigned_once, globals_stored, told
 from dstream.expressions.tree import Constant
 
@@ -39,7 +40,6 @@ __all__ = [
     "is_constant_of_module",
     "is_plain_enumeration",
     "is_same_constant_everywhere",
-    "is_zone",
     "member_of_module",
     "value_of_name",
 ]
@@ -373,19 +373,12 @@ def is_same_constant_everywhere(value: object) -> bool:
     if type(value) is tuple or type(value) is frozenset:
         return all(map(is_same_constant_everywhere, value))
     if isinstance(value, datetime.datetime | datetime.time) and type(value) in (datetime.datetime, datetime.time):
-        return value.tzinfo is None or type(value.tzinfo) is datetime.timezone or is_zone(type(value.tzinfo))
-    if is_zone(type(value)):
+        return value.tzinfo is None or is_known_zone(type(value.tzinfo))
+    if is_zone_info(type(value)):
         return getattr(value, "key", None) is not None  # A copy is made by its name.
     if type(value) in _PLAIN or type(value) in _OF_TIMES or (type(value) is Decimal and not value.is_nan()):
         return True
     return isinstance(value, enum.Enum) and is_plain_enumeration(type(value))
-
-
-def is_zone(kind: object) -> bool:
-    """Say whether a class is `zoneinfo.ZoneInfo`."""
-    # Its module is slow to load, and whoever has the class has loaded it.
-    module = sys.modules.get("zoneinfo")
-    return module is not None and kind is module.ZoneInfo
 
 
 def is_plain_enumeration(kind: object) -> bool:

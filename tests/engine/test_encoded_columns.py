@@ -15,10 +15,12 @@ import pyarrow as pa
 import pytest
 
 from collectors import counting, grouping_by, summing
+from dstream.base.copies import are_plain
 from dstream.engine.compiler.evaluation import collector_read
 from dstream.errors import NullElementError
 from dstream.expressions import Applied, Argument, Constant
 from dstream.expressions.reader import Unreadable, read
+from dstream.expressions.resolution import is_same_constant_everywhere
 from dstream.operators.columns.arrow_rows import Records, column_of_array
 from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.encoded_calls import as_encoded, by_distinct
@@ -198,11 +200,31 @@ class _Zone(times.tzinfo):
     """A zone of a user."""
 
 
+class _NamedAsKnown(_Zone):
+    """A zone of a user that gives the name of a library as its module."""
+
+    __module__ = "pytz"
+
+
 def test_values_with_code_of_a_user_are_left_to_python() -> None:
     """Which may do anything, and see how often it is called."""
     for value in (datetime(2024, 1, 1, tzinfo=_Zone()), times.time(1, tzinfo=_Zone()), _Zone()):
         with pytest.raises(NotColumnar):
             as_encoded(ConstantColumn(value, 1))
+
+
+@pytest.mark.parametrize("kind", [_Zone, _NamedAsKnown])
+def test_zones_of_a_user_are_known_nowhere(kind: Any) -> None:
+    """In columns, as constants of functions and as parts of items: by the class itself, which may have any name."""
+    at = datetime(2024, 1, 1, tzinfo=kind())
+    with pytest.raises(NotColumnar):
+        as_encoded(ConstantColumn(at, 1))
+    assert not is_same_constant_everywhere(at)
+    assert not are_plain([at])
+    known = [datetime(2024, 1, 1, tzinfo=zone) for zone in (times.UTC, _BERLIN, None)]
+    assert as_encoded(ConstantColumn(known[1], 1)).tolist() == known[1:2]
+    assert are_plain(known)
+    assert all(map(is_same_constant_everywhere, known))
 
 
 def test_rows_travel_as_their_items() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dstream.base.copies import is_known_zone
 from dstream.operators.columns.encoded import ENCODED_TYPES, Encoded
 from dstream.operators.columns.strings import Strings, array_of_ints, numbers_of_array
 from dstream.operators.columns.values import (
@@ -115,10 +116,7 @@ def _is_nan(value: Any) -> bool:
 def _has_own_zone(value: Any) -> bool:
     """Say whether a moment has a zone of a class of the user's, whose code may do anything."""
     zone = value.tzinfo if type(value) in (datetime.datetime, datetime.time) else None
-    return zone is not None and type(zone).__module__ not in _MODULES_OF_ZONES
-
-
-_MODULES_OF_ZONES = ("datetime", "zoneinfo", "pytz", "pytz.tzfile")
+    return zone is not None and not is_known_zone(type(zone))
 
 
 def encoded_results(found: list[Any], codes: NDArray[np.int64]) -> Column:
