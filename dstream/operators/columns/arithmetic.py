@@ -240,7 +240,7 @@ def quotient_of_ints(left: Ints, right: Ints) -> Floats:
 
 
 def is_exact(column: Ints) -> bool:
-    """Say whether each of the ints is a float."""
+    """Return whether each of the ints is a float."""
     if not -_EXACT <= column.least <= column.greatest <= _EXACT:
         column = tight(column)
     return -_EXACT <= column.least <= column.greatest <= _EXACT
@@ -389,7 +389,7 @@ def contained(column: Column, among: Column) -> Bools:
 
 
 _MANY_MEMBERS = 64
-"""To compare so many members with 32,768 ints takes as long as to look each int up by its hash (NumPy 2.4)."""
+"""The number of members whose comparison with 32,768 ints takes as long as a hash lookup of each int (NumPy 2.4)."""
 
 
 def _has_hashes(value: Any) -> bool:
@@ -489,7 +489,7 @@ def _merged_numbers(chosen: NDArray[np.bool_], first: Any, second: Any) -> Colum
 
 
 def _are_alike(one: Any, other: Any) -> bool:
-    # By `repr`, which tells 0.0 from -0.0, and by type, which tells 1 from True.
+    # By `repr`, which distinguishes 0.0 from -0.0, and by type, which distinguishes 1 from True.
     return one is other or (type(one) is type(other) and type(one) in _PLAIN and repr(one) == repr(other))
 
 

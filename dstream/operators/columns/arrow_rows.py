@@ -1,7 +1,7 @@
 """`Records`: lazy rows of Arrow, such as those of Parquet, decoded column by column on demand.
 
-A part becomes a column when an expression asks for it, and an item an object when somebody needs it. What no step looks
-at is never decoded.
+A part becomes a column when an expression asks for it, and an item an object when it is needed. What no step reads
+is never decoded.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def referred_rows(rows: RowsWithParts, wanted: frozenset[str]) -> ReferredRows |
 
 
 def _are_same(records: Records, name: str, column: Column) -> bool:
-    """Say whether a part has the same values, to the last bit, as when it was read first."""
+    """Return whether a part has the same values, to the last bit, as when it was read first."""
     try:
         found = records.part(name)
     except NotColumnar:
@@ -333,7 +333,7 @@ def column_of_array(array: Any) -> Column:
     if _is_number(array.type) or _is_text(array.type):
         try:
             return Objects(array.to_pylist(), is_plain=True)
-        except UnicodeDecodeError:  # Whoever makes the items says where they stand.
+        except UnicodeDecodeError:  # The code that makes the items reports their location.
             raise NotColumnar("bytes that are no text") from None
     if _is_encoded(array.type):
         return encoded_array(array)
@@ -341,7 +341,7 @@ def column_of_array(array: Any) -> Column:
 
 
 def _is_encoded(kind: Any) -> bool:
-    """Say whether values of a type are dates, Decimals, or times without nanoseconds, which Python lacks."""
+    """Return whether values of a type are dates, Decimals, or times without nanoseconds, which Python lacks."""
     return _is_one_of(kind, "is_date32", "is_decimal128") or (
         getattr(kind, "unit", "ns") != "ns" and _is_one_of(kind, "is_timestamp", "is_duration", "is_time")
     )

@@ -99,7 +99,7 @@ class RowsWithParts(LazyRows):
         """Return the column of a part.
 
         Raises:
-            NotColumnar: there is no such part, or it is of a type that stands in no column.
+            NotColumnar: there is no such part, or its type is not columnar.
         """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -146,7 +146,7 @@ class BuiltRows(RowsWithParts):
         return BuiltRows(first.kind, members, sum(each.size for each in rows))
 
     def has_layout_of(self, other: BuiltRows) -> bool:
-        """Say whether the items of other rows are of the same class, with the same parts in the same order."""
+        """Return whether the items of other rows are of the same class, with the same parts in the same order."""
         return self.kind is other.kind and tuple(self.members) == tuple(other.members)
 
     def part(self, name: str) -> Column:
@@ -235,7 +235,7 @@ def packed_rows(rows: RowsWithParts) -> PackedRows | None:
 
 
 def travels_as_column(part: Column) -> bool:
-    """Say whether a part of rows travels as a column, whose values belong to one row each."""
+    """Return whether a part of rows travels as a column, whose values belong to one row each."""
     return isinstance(part, Ints | Floats | Bools | Strings | Encoded)
 
 
@@ -362,7 +362,7 @@ def _names_there(rows: RowsWithParts) -> tuple[str, ...]:
     """Return the names of all parts of an item, in its order.
 
     Raises:
-        NotColumnar: they are not known, or one of them stands in no column.
+        NotColumnar: they are not known, or one of them is in no column.
     """
     if not rows.size:
         raise NotColumnar("no rows")
@@ -411,7 +411,7 @@ def got_part(rows: RowsWithParts, arguments: Sequence[Column]) -> Column:
 
 
 def has_part(rows: RowsWithParts, key: Column) -> bool:
-    """Say whether dicts have a key: all of them, or none.
+    """Return whether dicts have a key: all of them, or none.
 
     Raises:
         NotColumnar: as for `got_part`.

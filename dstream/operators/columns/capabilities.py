@@ -160,7 +160,7 @@ def operates_on_objects(expression: Expression, *, is_result: bool = True, own: 
     Args:
         expression: what is evaluated.
         is_result: its value is returned, and nothing is done with it.
-        own: the numbers of variables that stand for such objects.
+        own: the numbers of variables of such objects.
     """
     inside = partial(operates_on_objects, is_result=is_result, own=own)
     operand, result = partial(inside, is_result=False), partial(inside, is_result=True)
@@ -193,7 +193,7 @@ def unsupported_in_flat_map(expression: Expression) -> str | None:
 
 
 def gives_lists(expression: Expression) -> bool:
-    """Say whether each value is a list or a tuple of texts."""
+    """Return whether each value is a list or a tuple of texts."""
     match expression:
         case Method(_, name, _):
             return name in _GIVING_LISTS

@@ -1,7 +1,7 @@
 """Steps of a chain on columns: filtered blocks, counts, fallback, and `columns="verify"`.
 
-A loop takes an item when somebody asks for its next result. So a block that is used up counts as a whole; of the last
-one count the rows up to the one that the last result came from, since whoever asks may stop there.
+A loop takes an item when its next result is requested. So a block that is used up counts as a whole; of the last
+block count the rows up to that of the last result, since the consumer may stop there.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _different(step: Step, value: Any, other: str, item: Any) -> ColumnsDifferEr
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Say whether two values have one type and hold the same, down to the digits: -0.0 is not 0.0, and NaN is NaN.
+    """Return whether two values have one type and hold the same, down to the digits: -0.0 is not 0.0, and NaN is NaN.
 
     Objects are alike if what they keep is. They may have been made twice of one row, of a class that compares by
     identity; and `==` of another class takes a 1 for a 1.0, and no NaN for another one.
@@ -142,7 +142,7 @@ class OpenBlock:
         self._passed = passed
 
     def end(self) -> None:
-        """Count all of it: whoever uses it wants the next one."""
+        """Count all rows of the block: its consumer wants the next one."""
         for each, rows in zip(self._counts, _whole(self._passed), strict=False):
             each.add(rows)
         self._passed = ()
@@ -155,19 +155,19 @@ class OpenBlock:
 
     def _counted(self, place: int) -> int:
         """Return how many items one of those who count has counted, by its place."""
-        if self._taken is not None:  # Otherwise somebody has all of the block.
+        if self._taken is not None:  # Otherwise all of the block was taken.
             self._passed, self._taken = _up_to(self._passed, next(self._taken) - 1), None
         rows = _whole(self._passed)
         return rows[place] if place < len(rows) else 0
 
 
 def _whole(passed: Sequence[Passed]) -> list[int]:
-    """Return how many rows of all were counted, step by step; behind one that leaves none nobody counted."""
+    """Return how many rows of all were counted, step by step; behind a step that leaves none, none were counted."""
     return [each for each in passed if isinstance(each, int)]
 
 
 def _up_to(passed: Sequence[Passed], taken: int) -> list[int]:
-    """Return how many rows were counted at each step when so many results had been taken."""
+    """Return how many rows were counted at each step when `taken` results had been taken."""
     import numpy as np
 
     last = taken - 1
@@ -212,7 +212,7 @@ def size_of_block(block: Column | Sequence[Any]) -> int:
 
 
 _MOST_FALLBACKS = 3
-"""After so many fallbacks in a row, columns are no longer tried."""
+"""After this number of fallbacks in a row, columns are no longer tried."""
 
 
 def column_chain(ops: Sequence[Op], first: Sequence[Op], blocks: Iterator[Block]) -> Iterator[Any]:

@@ -318,7 +318,7 @@ class _HeldInts:
 
 
 def _makes_table(known: InColumns, keys: Column, values: Values) -> bool:
-    """Say whether groups stand in columns themselves: by ints or texts, with counts and exact sums."""
+    """Return whether groups are stored in columns themselves: by ints or strings, with counts and exact sums."""
     assert known.downstream is not None, "groups have one"
     is_plain = isinstance(keys, Ints | Strings) and _are_added_up(known.downstream)
     return is_plain and all(are_added_exactly(each) for each in values if isinstance(each, Floats))
@@ -338,7 +338,7 @@ def keys_and_values(known: InColumns, items: Column) -> tuple[Column, Values]:
     assert known.downstream is not None, "groups have one"
     keys = _keys_of(known.expression, items)
     downstream = known.downstream
-    # One int in all rows stays as it is: counts alone tell its sums.
+    # One int in all rows stays as it is: its sums follow from counts alone.
     if downstream.finds == "sum" and not downstream.is_filtered and isinstance(keys, Strings):
         found = _taken_of(downstream, items)
         if _is_one_int(found):

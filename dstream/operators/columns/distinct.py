@@ -70,8 +70,8 @@ def firsts_of_task(column: Column, before: int, targets: int) -> tuple[int, Iter
     """Return how many rows there are, and (target, number of rows, pickled `FirstRows`) of the first ones.
 
     Args:
-        column: rows of a task that stand side by side.
-        before: how many rows of the task stand before them.
+        column: neighbouring rows of a task.
+        before: how many rows of the task precede them.
         targets: how many there are.
 
     Returns:

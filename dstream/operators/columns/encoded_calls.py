@@ -114,7 +114,7 @@ def _is_nan(value: Any) -> bool:
 
 
 def _has_own_zone(value: Any) -> bool:
-    """Say whether a moment has a zone of a class of the user's, whose code may do anything."""
+    """Return whether a moment has a zone of a class of the user's, whose code may do anything."""
     zone = value.tzinfo if type(value) in (datetime.datetime, datetime.time) else None
     return zone is not None and not is_known_zone(type(zone))
 
@@ -157,7 +157,7 @@ def encoded_array(array: Any) -> Encoded:
         objects = _objects(found.dictionary)
     except pa.ArrowException as error:
         raise NotColumnar(f"Arrow raises {type(error).__name__}") from None
-    except (ValueError, OverflowError):  # Whoever makes the items says which one it is.
+    except (ValueError, OverflowError):  # The code that makes the items reports the one that fails.
         raise NotColumnar("a value that Python does not have") from None
     return Encoded(numbers_of_array(found.indices).astype(np.int64), list(map(_checked, objects)))
 

@@ -48,7 +48,7 @@ __all__ = [
 
 
 class Entries(LazyRows):
-    """Entries, each made of its parts when somebody needs it.
+    """Entries, each made of its parts when it is needed.
 
     Args:
         members: the column of the keys, and that of the values.
@@ -129,7 +129,7 @@ def _stacked(parts: Sequence[Column]) -> Column:
 
 
 def _is_plain(values: list[Any] | Column) -> bool:
-    """Say whether values are numbers, strings, tuples of these, or rows whose parts may be such columns.
+    """Return whether values are numbers, strings, tuples of these, or rows whose parts may be such columns.
 
     The former may be made once for each pair. Of rows `SharedRows` give an item that is made once for all of its pairs.
     """
@@ -137,7 +137,7 @@ def _is_plain(values: list[Any] | Column) -> bool:
 
 
 def _is_immutable(values: list[Any] | Column) -> bool:
-    """Say whether values are numbers, strings or tuples of these: a row within a tuple would be made for each pair."""
+    """Return whether values are numbers, strings or tuples of these: a row in a tuple would be made for each pair."""
     if isinstance(values, Tuples):
         return all(map(_is_immutable, values.members))
     return isinstance(values, Ints | Floats | Bools | Strings | Encoded)
@@ -193,7 +193,7 @@ class SharedRows(RowsWithParts):
 
 
 def class_of(column: Column) -> type:
-    """Return the class of all items; `object` stands for builtin ones.
+    """Return the class of all items; `object` for builtin ones.
 
     Raises:
         NotColumnar: it is not known.
@@ -221,7 +221,7 @@ def check_unshared(column: Column) -> None:
 
 
 def are_shared(block: object) -> bool:
-    """Say whether several rows may have the same item, which a step of Python may change."""
+    """Return whether several rows may have the same item, which a step of Python may change."""
     return isinstance(block, SharedRows) or (isinstance(block, JoinedRows) and block.has_records)
 
 
@@ -288,7 +288,7 @@ def _in_pairs(column: Column, values: RowValues, rows: NDArray[np.int64]) -> Col
 
 
 class JoinedRows(Entries):
-    """Pairs of a row that passes by and one that is held, which become entries when somebody needs them.
+    """Pairs of a row that passes by and one that is held, which become entries when they are needed.
 
     Args:
         passing: the rows that pass by.
@@ -369,7 +369,7 @@ def _has_equal(rows: NDArray[np.int64]) -> bool:
 
 
 def are_unmade(rows: Column) -> bool:
-    """Say whether rows, or parts of them, are items that are not made and stand in no columns either."""
+    """Return whether rows, or parts of them, are items that are neither made nor in columns."""
     # A subclass has its items from elsewhere.
     if isinstance(rows, Tuples) or type(rows) is Entries:
         return any(map(are_unmade, rows.members))
@@ -391,7 +391,7 @@ def entries_of(pairs: Column) -> Column:
 
 
 def with_parts(items: Column, size: int) -> Column:
-    """Return items that are tuples of so many members, or entries of two.
+    """Return items that are tuples of `size` members, or entries of two.
 
     Raises:
         NotColumnar: it is not known that all of them are.
@@ -409,9 +409,9 @@ def with_parts(items: Column, size: int) -> Column:
 
 
 def check_identities(members: Iterable[Column]) -> None:
-    """Look whether an object may stand twice in tuples with these members, where that can be told from two equal ones.
+    """Check that no object is twice in tuples with these members, where that differs from two equal objects.
 
-    What is added to a list is in it wherever it stands; so it is with objects of a class. A NaN equals no other one,
+    What is added to a list is in it wherever it is stored; so it is with objects of a class. A NaN equals no other one,
     and yet `in`, `count` and the comparison of tuples find the very same.
 
     Raises:
@@ -421,7 +421,7 @@ def check_identities(members: Iterable[Column]) -> None:
     # One column of lists in two places puts the same list into a tuple twice: a change of one changes both.
     lists = [id(each) for each in parts if isinstance(each, StringLists)]
     objects = sum(isinstance(each, LazyRows) for each in parts)
-    # An object that was built of columns may have a list that stands beside it.
+    # An object that was built of columns may contain a list that is beside it, too.
     if len(set(lists)) < len(lists) or objects > 1 or (objects and lists):
         raise NotColumnar("a list or an object that may stand in a tuple twice")
     numbers = [each for each in parts if isinstance(each, Floats | Objects)]

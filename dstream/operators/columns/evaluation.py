@@ -120,8 +120,8 @@ class _Given:
         arguments: of the function.
         named: what each `Let` gave a name, by its number.
         size: how many rows there are.
-        may_share: one object may stand twice in a result.
-        may_keep: the same, if what an operator gives may be a container that has members of its operands.
+        may_share: one object may be twice in a result.
+        may_keep: one object may be twice in a result, if an operator gives a container with members of its operands.
         by_python: what Python gave for parts of the expression, by their ids.
     """
 
@@ -163,7 +163,7 @@ def _by_rows(expression: Expression, given: _Given, reason: NotColumnar | None =
 def _known(given: _Given, part: Expression) -> Column | None:
     """Return the column of a part that needs no evaluation; None: Python evaluates it."""
     found = given.by_python.get(id(part))
-    # Python makes a container with a NaN once more, so that it has the very same as what stands beside it.
+    # Python makes a container with a NaN once more, so that it contains the same object as the members beside it.
     if found is not None and not (isinstance(found, Objects) and has_nan(found)):
         return found
     root = root_of_path(part)
@@ -342,7 +342,7 @@ def _applied(sign: str, operands: list[Column]) -> Column:
 
 
 def _warns(sign: str, operand: Column) -> bool:
-    """Say whether it is a bool that is inverted: Python 3.12 warns of it, at the line of the user."""
+    """Return whether it is a bool that is inverted: Python 3.12 warns of it, at the line of the user."""
     return sign == "invert" and isinstance(operand, ConstantColumn) and type(operand.value) is bool
 
 

@@ -1,7 +1,7 @@
 """Groups of rows by any columns, and the reduction of their values by an operator of Python.
 
-Rows of one group stand side by side first, in order. Of ints their container gets counts, sums and ends, of floats that
-are added up an exact sum, and of others the floats as they are.
+Rows of one group are made neighbours first, in order. Of ints their container gets counts, sums and ends, of floats
+that are added up an exact sum, and of others the floats as they are.
 
 Ints give the same in any order, floats that an operator of Python adds do not: `0.1 + 1 + 2` has other digits than
 `0.1 + 3`. So each key has one container for tables and items that come by turns, as it would without columns.
@@ -80,7 +80,7 @@ Values: TypeAlias = tuple[Column, ...]
 """Columns of which collectors make containers, one after another, as `found_in_groups` takes them."""
 
 _MOST_WEIGHT = 2**18
-"""So many rows are grouped at once, or fewer of long texts."""
+"""The number of rows that are grouped at once, or fewer of long strings."""
 _FEWEST_ROWS = 3
 """With fewer rows for each group, on average, it costs less to take one item after another."""
 _COST = 160
@@ -113,7 +113,7 @@ class RowGroups:
 
     @property
     def are_many(self) -> bool:
-        """Whether there are so many groups that their items cost less one by one."""
+        """Whether the groups are so numerous that their items cost less one by one."""
         return len(self.keys) * _FEWEST_ROWS > self.rows
 
     def taken(self, known: InColumns, supplier: Callable[[], Any], groups: dict[Any, Any]) -> dict[Any, Any]:
@@ -207,7 +207,7 @@ def shape_of(keys: Column) -> Any:
     if isinstance(keys, Tuples):
         return Tuples, *map(shape_of, keys.members)
     if isinstance(keys, ConstantColumn) and type(keys.value) in (int, float, bool, str):
-        # By `repr`, which tells 0.0 from -0.0 and finds a NaN equal to itself.
+        # By `repr`, which distinguishes 0.0 from -0.0 and finds a NaN equal to itself.
         return ConstantColumn, type(keys.value), repr(keys.value)
     if isinstance(keys, Encoded) and keys.are_none().any():
         raise NotColumnar("keys that are None, which Python refuses")

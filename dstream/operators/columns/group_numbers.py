@@ -67,7 +67,7 @@ Found: TypeAlias = FoundNumbers | FoundFloats | FoundLists | FoundOfParts | Foun
 
 def taken(known: InColumns, containers: list[Any], found: Found) -> list[Any]:
     """Return the containers of groups, one after another, behind what is found of each group."""
-    if not containers:  # Of no groups nothing tells how many parts there are.
+    if not containers:  # Without groups the number of parts is unknown.
         return containers
     match found:
         case FoundOfParts(parts):

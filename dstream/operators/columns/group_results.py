@@ -25,7 +25,7 @@ __all__ = ["finished_entries", "finished_tables", "groups_in_task"]
 
 
 _MOST_GROUPS = 131_072
-"""So many groups go on at a time, or fewer with long keys."""
+"""The number of groups that are emitted at a time, or fewer with long keys."""
 
 
 def finished_tables(downstream: Collector[Any, Any, Any], tables: Sequence[Table]) -> Iterator[Block] | None:

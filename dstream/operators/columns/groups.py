@@ -49,7 +49,7 @@ Sums: TypeAlias = Int64s | FloatSums
 _FEW_KEYS = 65_536
 _EXACT = 2**53
 _MOST_GROUPS = 131_072
-"""So many groups, of which each takes 32 bytes, travel at a time."""
+"""The number of groups, of 32 bytes each, that are sent at a time."""
 _COST = 160
 """Bytes that a row takes while tables are merged: places in a table of hashes, and columns side by side."""
 _COST_OF_SUM = 32
@@ -97,7 +97,7 @@ class _Groups:
         return type(self)(self._keys_at(chosen), self.counts[chosen], sums, self.ranks[chosen])
 
     def parts(self, most: int) -> Iterator[Self]:
-        """Give the groups in parts of so many, or fewer with long keys, in order."""
+        """Give the groups in parts of `most`, or fewer with long keys, in order."""
         most = min(most, self.rows_of_part())
         return iter((self,)) if len(self) <= most else (self.rows(each) for each in stretches_of(len(self), most))
 
@@ -141,7 +141,7 @@ class GroupTable(_Groups):
 
 
 def stretches_of(count: int, most: int) -> Iterator[NDArray[np.intp]]:
-    """Give the places from 0 to `count`, so many at a time."""
+    """Give the places from 0 to `count`, `most` at a time."""
     return (np.arange(start, min(start + most, count)) for start in range(0, count, most))
 
 
@@ -311,7 +311,7 @@ def _hashes_of_ints(keys: Int64s) -> Int64s:
 T = TypeVar("T")
 
 _MOST_BYTES = 4 * 2**20
-"""So many bytes of keys travel, or become objects, at a time, about."""
+"""About the number of bytes of keys that are sent, or become objects, at a time."""
 _COST_OF_STRING = 128
 """Bytes that a row takes while tables are merged, beside twice those of its key: places in a table of hashes, most of
 all (pyarrow 26)."""

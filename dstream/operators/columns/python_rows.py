@@ -106,7 +106,7 @@ class _Split:
     """An expression, taken apart into parts that are columns and what Python evaluates of them.
 
     Attributes:
-        inner: what Python evaluates, in which a variable stands for each column.
+        inner: what Python evaluates, with a variable for each column.
         asked: the parts of which it was asked whether there is a column, in order, and whether there is.
     """
 
@@ -154,7 +154,7 @@ def _new_split(expression: Expression, leaf_of: Callable[[Expression], Column | 
             leaves[part] = Local(_FIRST_LEAF + len(leaves)), column
         return leaves[part][0]
 
-    # The content of braces stands in a text alone.
+    # `Formatted`, the content of braces, is only valid inside a `Text`.
     inner = rewritten(Text((expression,)) if isinstance(expression, Formatted) else expression, as_leaf)
     return _Split(inner, asked), [column for _, column in leaves.values()]
 
@@ -301,7 +301,7 @@ def _coded(column: Column) -> tuple[list[Any], NDArray[np.intp]] | None:
 
 _FEWEST_ROWS = 256
 _REPEATED = 4
-"""Each value in so many rows is worth the search for the distinct ones: it takes 15 ns for each row."""
+"""With this number of rows for each value, the search for distinct ones is worth its 15 ns for each row."""
 _SAMPLE = 512
 
 

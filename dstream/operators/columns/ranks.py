@@ -239,7 +239,7 @@ def _listed(rows: Rows) -> list[Any]:
 
 
 def sample_of_column(column: Column, apart_of: Callable[[int], int]) -> tuple[list[Any], int]:
-    """Return the items of rows that stand so far apart, given how many rows there are; and that number."""
+    """Return the items of rows at the distance `apart_of(rows)`, and the number of rows."""
     size = size_of_column(column)
     apart = apart_of(size)
     return items_of(rows_at(column, np.arange(apart // 2, size, apart))), size
@@ -264,7 +264,7 @@ def _packed(column: Column) -> Iterator[tuple[int, bytes]]:
 def cut_at(batch: SortedBatch, borders: Ranks) -> Iterator[SortedBatch]:
     """Yield the part of a batch before each border, and that behind the last one; equal rows are behind a border.
 
-    The items are looked at only where a border stands between them.
+    The items are looked at only where a border is between them.
     """
     values, kind = batch.ranks.values, batch.ranks.kind
     places = [0, *np.searchsorted(values, borders.values, side="left").tolist(), len(values)]

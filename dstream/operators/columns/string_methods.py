@@ -83,7 +83,7 @@ def _constant(column: Column) -> Any:
 
 
 def _encoded(text: Any) -> bytes:
-    """Return a text that stands in all rows as bytes.
+    """Return the text of all rows as bytes.
 
     Raises:
         NotColumnar: it is no exact text, or has a surrogate.
@@ -97,7 +97,7 @@ def _encoded(text: Any) -> bytes:
 
 
 def _check_size(size: int) -> None:
-    """Look whether texts of so many bytes may be made at once.
+    """Check whether strings of `size` bytes may be made at once.
 
     Python makes one text after another, and may let go of each. Arrow's places have 32 bits, which wrap where a text
     is repeated or replaced (pyarrow 26).
@@ -263,7 +263,7 @@ def sliced_texts(texts: Strings, start: Any, stop: Any, step: Any) -> Strings:
 
 
 _MOST_SLICED = 2**24
-"""Places of so many bytes, 24 for each, are few enough."""
+"""The greatest number of bytes whose places, 24 bytes each, are few enough."""
 
 
 _MOST_CHARACTERS = 2**31
@@ -307,7 +307,7 @@ def joined_texts(columns: Given) -> Column:
 
 
 def _size(column: Column) -> int:
-    """Return how many bytes the texts of a column have, or one that stands in all rows in all of them."""
+    """Return how many bytes the texts of a column have, or one string in all rows has in all of them."""
     if isinstance(column, Strings):
         return column.nbytes()
     return len(_encoded(column.value)) * column.size if isinstance(column, ConstantColumn) else 0

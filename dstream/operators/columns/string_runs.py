@@ -71,7 +71,7 @@ _OTHER_BLANKS = [
 
 
 def has_other_blanks(texts: Strings) -> bool:
-    """Say whether there is a blank beyond ASCII."""
+    """Return whether there is a blank beyond ASCII."""
     joined = texts.joined if texts.is_joined else None
     data = offsets_and_bytes(texts.values)[1] if joined is None else np.frombuffer(joined, np.uint8)
     places = np.flatnonzero(_BEGINS_BLANK[data])

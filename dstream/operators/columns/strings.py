@@ -1,7 +1,7 @@
 r"""Columns of strings and of lists of strings as UTF-8 bytes, decoded on demand.
 
-Texts stand in an Arrow array, or joined: each followed by "\n", as in a file, if none of them holds one. Bytes that
-are joined are searched and changed as a whole, without looking at where a text begins.
+Strings are stored in an Arrow array, or joined: each followed by "\n", as in a file, if none of them holds one. Bytes
+that are joined are searched and changed as a whole, without looking at where a text begins.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Strings:
     Args:
         array: the texts, of Arrow's type `string`, without nulls; None if they are joined.
         is_ascii: each byte is a character.
-        joined: the texts, each followed by a newline, which none of them holds; None if they stand in an array.
+        joined: the texts, each followed by a newline, which none of them holds; None if they are in an array.
     """
 
     __slots__ = ("_array", "_joined", "_size", "is_ascii")

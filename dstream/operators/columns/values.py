@@ -285,7 +285,7 @@ def rows_behind(column: Column, count: int) -> Column:
 
 
 def bytes_of_texts(column: Column) -> int:
-    """Return how many bytes the texts have that stand in a column, about."""
+    """Return about how many bytes the strings of a column have."""
     if isinstance(column, Tuples):
         return sum(map(bytes_of_texts, column.members))
     if isinstance(column, StringLists):
@@ -294,7 +294,7 @@ def bytes_of_texts(column: Column) -> int:
 
 
 def parts_of(column: Column, rows: int) -> Iterator[tuple[Column, int]]:
-    """Give a column in parts of so many rows, or fewer with long texts, and how many each has."""
+    """Give a column in parts of `rows` rows, or fewer with long strings, and how many each has."""
     size = size_of_column(column)
     # A part is pickled as a whole: with long strings it has fewer rows.
     rows = min(rows, max(1, _MOST_OF_PART * size // max(bytes_of_texts(column), 1)))
@@ -352,7 +352,7 @@ def typed(column: Column, kind: type | None) -> Column:
 
 
 def spread(column: Column) -> Column:
-    """Return a number that stands in all rows as an array."""
+    """Return the number of all rows as an array."""
     if not isinstance(column, ConstantColumn):
         return column
     one = numbers(column)

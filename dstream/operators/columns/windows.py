@@ -79,7 +79,7 @@ def sliding_windows(
 
 
 def _is_not_first() -> bool:
-    """Say that there was a window before, so that no short one follows."""
+    """Return that there was a window before, so that no short one follows."""
     return False
 
 

@@ -59,7 +59,7 @@ __all__ = [
 
 
 MOST_BYTES = 2**30
-"""An Arrow array of texts has places of 32 bits: so many bytes of keys, or one batch of them, are put together."""
+"""The most bytes of keys that are put together, or one batch: an Arrow array of strings has offsets of 32 bits."""
 
 
 def keys_in(column: Any) -> Keys | None:
@@ -373,7 +373,7 @@ class SideTable(JoinTable):
 
         Args:
             numbers: of the key of each pair.
-            counts: how many pairs stand side by side that have one row that passes by.
+            counts: how many neighbouring pairs each row that passes by has.
         """
         if self._index.is_unique:
             return numbers

@@ -196,7 +196,7 @@ class _WaitingItems(KeyStates[_Sides]):
         self._arrived = _Arrived()
 
     def dump(self) -> Any:
-        """Return all keys with lists of the items that wait; items are shared, since nobody changes them."""
+        """Return all keys with lists of the items that wait; items are shared, since they are not changed."""
         sides = [(left.copied(), right.copied()) for left, right in self._states.values()]
         return DumpedKeys(list(self._states), sides)
 

@@ -184,7 +184,7 @@ _MIXER = np.uint64(0xFF51AFD7ED558CCD)
 
 
 def _are_equal(keys: Keys, places: Int64s, others: Keys, at: Int64s) -> bool:
-    """Say whether some keys equal others; ints with equal marks do."""
+    """Return whether some keys equal others; ints with equal marks do."""
     if not isinstance(keys, Strings) or not isinstance(others, Strings):
         return True
     # The same string need not be compared with itself.

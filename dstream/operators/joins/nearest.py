@@ -99,7 +99,7 @@ def _placed(pairs: Iterable[Pair], place_of: Callable[[Any], Any]) -> Iterator[_
 
 
 def _matched(lefts: Iterable[_Left], rights: Iterable[_Left], is_forward: bool, bound: Bound) -> Iterator[_Left]:
-    """Give the left items in order, each with the last right one of its key that comes before it or stands beside it.
+    """Give the left items in order, each with the last right one of its key that is before it or at the same place.
 
     Forward they come from the end: of equal right items the first one is nearest then, otherwise the last one.
     """

@@ -111,7 +111,7 @@ def _named(step: Step, items: Iterator[Any]) -> Iterator[Any]:
 
 
 def _in_columns(batches: Iterable[tuple[int, Any]]) -> list[JoinBatch]:
-    """Return the batches, none if their keys cannot stand in one column."""
+    """Return the batches, none if their keys do not fit one column."""
     held = [batch for _, batch in batches]
     if not held or any(isinstance(batch, list) for batch in held):
         return []
@@ -188,7 +188,7 @@ def two_sides(
     """Return the batches of the side that comes first, and those of the other one, asked for afterwards.
 
     `more_itertools.before_and_after` (11.2) does the same with `tee`, which keeps all of the second side in memory as
-    long as somebody has the first iterator.
+    long as the first iterator exists.
     """
     behind: list[tuple[int, P]] = []
 
@@ -233,7 +233,7 @@ class SideBySide:
         Args:
             lefts: the items of one side.
             rights: those of the other.
-            before: how many pairs stand before these, for a message.
+            before: how many pairs precede these, for a message.
         """
         match self.how:
             case "shortest":

@@ -1,9 +1,9 @@
 """Aggregates and stateful steps of one partition: partial containers, merged and finished groups.
 
-Between the first part of an aggregate and its last travel (keys, containers) for an aggregate by key, or a table of
-groups that stand in columns, and containers alone for any other aggregate. Where hardly a key comes twice, a container
-combines nothing and takes more than its item: then (keys, items, numbers of their input) travel. Inputs come one after
-another, so that the containers of earlier inputs are combined before those of later ones.
+The first part of an aggregate sends (keys, containers) to its last part for an aggregate by key, or a table of
+groups in columns, and containers alone for any other aggregate. Where hardly a key occurs twice, a container
+combines nothing and takes more than its item: then (keys, items, numbers of their input) are sent. Inputs are read one
+after another, so that the containers of earlier inputs are combined before those of later ones.
 
 The states of all keys of a stateful step are held in memory.
 """
@@ -69,7 +69,7 @@ def groups_of_partition(
 ) -> Iterator[Columns | Table]:
     """Give the groups of a partition as (keys, containers), past the memory bound in several rounds; or its items.
 
-    Groups that stand in columns are given as tables, if these may travel.
+    Groups in columns are given as tables, if these may be sent.
     """
     tables = tables_of_groups(reduction, items, task.bound)
     if tables is None:
@@ -143,7 +143,7 @@ def _pieces(items: Iterator[Any]) -> Iterator[Sequence[Any]]:
 
 _PIECE = 512
 _ENOUGH = 16_384
-"""So many items show whether their keys repeat."""
+"""The number of items that show whether their keys repeat."""
 
 
 def _keys_of(reduction: Collector[Any, Any, Any], items: list[Any]) -> list[Any]:
@@ -152,7 +152,7 @@ def _keys_of(reduction: Collector[Any, Any, Any], items: list[Any]) -> list[Any]
 
 
 def _hardly_repeat(keys: int, items: int) -> bool:
-    """Say whether one item in 256, or fewer, has the key of an earlier one.
+    """Return whether one item in 256, or fewer, has the key of an earlier one.
 
     Of 16,384 items whose keys are drawn evenly from 500,000 that many more have.
     """
@@ -160,7 +160,7 @@ def _hardly_repeat(keys: int, items: int) -> bool:
 
 
 def _are_smaller(items: Sequence[Any], groups: dict[Any, Any]) -> bool:
-    """Say whether the items take no more bytes than the containers of the last ones."""
+    """Return whether the items take no more bytes than the containers of the last ones."""
     containers = list(islice(reversed(groups.values()), len(items)))
     return size_of(list(items)) <= size_of(containers)
 
@@ -295,7 +295,7 @@ def _in_lists(downstreams: list[Collector[Any, Any, Any]], batches: Iterator[Col
 
 
 Arrived: TypeAlias = tuple[Columns, Sequence[list[Any]]]
-"""A batch, and columns of what stands beside its keys."""
+"""A batch, and the columns beside its keys."""
 
 
 def _merged(

@@ -36,7 +36,7 @@ __all__ = [
 
 TARGET_BYTES = 256 * 1024
 _FIRST_COUNT = 64
-"""At most so many items make the first batch, of which only the first item was measured."""
+"""The largest size of the first batch, of which only the first item was measured."""
 _LARGEST_COUNT = 16_384
 _GROWTH = 4
 
@@ -59,7 +59,7 @@ def dumps_items(items: list[Any]) -> bytes:
 
 
 def copies(items: list[Any]) -> list[Any]:
-    """Return copies of items that stay in this process, but for those that nobody can change.
+    """Return copies of items that stay in this process, but for the immutable ones.
 
     Raises:
         SerializationError: one of them cannot be copied; the message names it.

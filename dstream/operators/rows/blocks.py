@@ -44,7 +44,7 @@ class LazyRows(ABC):
 
     @abstractmethod
     def portions(self) -> Iterator[Iterable[Any]]:
-        """Give the items, so many at a time that they fit into memory."""
+        """Give the items in portions that fit into memory."""
 
     @abstractmethod
     def at(self, places: Any) -> LazyRows:
@@ -56,11 +56,11 @@ Block: TypeAlias = "Column | Sequence[Any] | Iterator[Any]"
 
 _FEWEST = 4096
 _ROWS = 32_768
-"""Of so many rows a column of numbers stays in the cache of a core: 65,536 took half as long again (NumPy 2.4)."""
+"""The number of rows whose column of numbers fits the cache of a core: 65,536 took half as long again (NumPy 2.4)."""
 
 
 class ColumnItems(Iterator[Any]):
-    """Items, of which some stand in columns.
+    """Items, of which some are stored in columns.
 
     Attributes:
         is_read: no step has been applied to them: who needs objects alone asks for the items.
@@ -113,7 +113,7 @@ def blocks_behind(blocks: Iterator[Block], count: int) -> Iterator[Block]:
     """Give the blocks without their first `count` items."""
     for block in blocks:
         if isinstance(block, Iterator):
-            # Nobody knows how many it has, and the blocks behind it come after these.
+            # How many it has is unknown, and the blocks behind it follow these.
             yield islice(chain(block, chain.from_iterable(map(given, blocks))), min(count, sys.maxsize), None)
             return
         if isinstance(block, Sequence):
@@ -214,14 +214,14 @@ def stretches(items: Iterator[Any], work: int) -> Iterator[Sequence[Any]] | None
 
 
 def is_worth_columns(items: Any, work: int) -> bool:
-    """Say whether so many operators on each item take longer than to make columns of a range or a list."""
+    """Return whether `work` operators on each item take longer than to make columns of a range or a list."""
     if type(items) is list:
         return work >= _WORTH_A_LIST and bool(items) and has_column_type(items[0])
     return type(items) is range
 
 
 def has_column_type(item: Any) -> bool:
-    """Say whether items of a list may become a column if they are all like this one."""
+    """Return whether items of a list may become a column if they are all like this one."""
     return type(item) in _NUMBERS
 
 
@@ -231,9 +231,9 @@ def fewest_items() -> int:
 
 
 _WORTH_A_LIST = 6
-"""So many operators cost as much in a loop as a column of a list's numbers, 40 ns each (CPython 3.11)."""
+"""The number of operators that cost as much in a loop as a column of a list's numbers, 40 ns each (CPython 3.11)."""
 _NUMBERS = frozenset({int, float, bool})
-"""Items of lists that may stand in columns. Of tuples the columns cost 400 ns each, ten times what a step takes."""
+"""Items of lists that may be stored in columns. Of tuples the columns cost 400 ns each, ten times what a step takes."""
 SEQUENCES = frozenset({type(iter(range(0))), type(iter([]))})
 """The iterators over ranges and lists."""
 

@@ -84,7 +84,7 @@ class _Slot:
 
     Attributes:
         lock: held while the items are computed. It lets its own thread in again: where a function of the user's reads
-            the stream that it stands in, Python's error for endless recursion is better than a wait without end.
+            the stream that it is part of, Python's error for endless recursion is better than a wait without end.
     """
 
     __slots__ = ("cached", "lock")
@@ -164,7 +164,7 @@ class CacheSource:
             yield CacheSplit(list(islice(items, size)))
 
     def count_splits(self, parallelism: int) -> int:
-        """Say how many splits there will be, at least one."""
+        """Return how many splits there will be, at least one."""
         return max(1, -(-len(self.kept) // self._size(parallelism)))
 
     def _size(self, parallelism: int) -> int:

@@ -23,7 +23,7 @@ __all__ = [
 
 @record
 class Form:
-    """An expression without its constants: further arguments stand for them.
+    """An expression without its constants: further arguments replace them.
 
     Attributes:
         constants: how many there are.
@@ -80,13 +80,13 @@ class FormattedBy(Expression):
 
 
 def are_in_order(kind: Any, names: tuple[str, ...]) -> bool:
-    """Say whether names are the first fields of a class, in their order."""
+    """Return whether names are the first fields of a class, in their order."""
     fields = getattr(kind, "_fields", ()) if issubclass(kind, tuple) else tuple(kind.__dataclass_fields__)
     return bool(fields[: len(names)] == names)
 
 
 def is_one_comparison(operands: Sequence[Expression]) -> bool:
-    """Say whether comparisons share their operands, and not only equal ones."""
+    """Return whether comparisons share their operands, and not only equal ones."""
     if not all(isinstance(each, Applied) and each.operator in _COMPARISONS for each in operands):
         return False
     pairs = [each.operands for each in operands if isinstance(each, Applied)]

@@ -138,7 +138,7 @@ def _results_once(
 
 
 def _distinct(pairs: Iterator[tuple[Place, Any]], places: deque[list[Place]], task: Task) -> Iterator[Any]:
-    """Give the first of equal items, and let `places` know where they all stand."""
+    """Give the first of equal items, and append the places of all of them to `places`."""
     entries = ((each, (each, [place])) for place, each in pairs)
     for _, (first, stands) in merged(in_batches(entries, _together), _together, task.bound):
         places.append(stands)

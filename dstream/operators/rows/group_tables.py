@@ -31,7 +31,7 @@ __all__ = [
 
 
 _MOST_GROUPS = 65_536
-"""So many groups become objects of Python at a time."""
+"""The number of groups that become objects of Python at a time."""
 
 
 def collected(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> Any:
@@ -64,7 +64,7 @@ def tables_of_groups(
 
 
 def is_table(groups: Groups) -> TypeGuard[GroupTable | StringGroupTable]:
-    """Say whether groups stand in columns, as which they can travel."""
+    """Return whether groups are stored in columns, as which they can be sent."""
     from dstream.operators.columns.groups import GroupTable, StringGroupTable  # loads NumPy, which made the groups
 
     return isinstance(groups, GroupTable | StringGroupTable)
@@ -126,7 +126,7 @@ def _on_columns(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> In
 
 
 Table: TypeAlias = Union["GroupTable", "StringGroupTable"]
-"""Groups that stand in columns."""
+"""Groups in columns."""
 
 _MOST_BYTES = 2**30
 """Keys of one array need places of 32 bits, whatever fits into memory."""

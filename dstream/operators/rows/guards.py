@@ -87,7 +87,7 @@ class Handler:
 class HandlerOfMisread:
     """Handler of bad records of a source.
 
-    A guard may be for the `SourceError` that says where the record stands, or for what the parser raised.
+    A guard may be for the `SourceError` with the location of the record, or for what the parser raised.
     """
 
     def __init__(self, guards: Iterable[Guard], task: Task) -> None:
@@ -103,7 +103,7 @@ class HandlerOfMisread:
             is_for_all = issubclass(SourceError, guard.kinds)
             if is_for_all or isinstance(misread.problem, guard.kinds):
                 kind = SourceError if is_for_all else type(misread.problem)
-                if guard.treatment == "ignored":  # Nobody asks where it stands, which may take reading.
+                if guard.treatment == "ignored":  # Its location is not needed, which may take reading.
                     note(kind.__name__)
                     return ()
                 return _treated(guard, note, misread.record(), misread.error() if is_for_all else misread.problem)

@@ -39,7 +39,7 @@ class Side:
 
     @property
     def has_keys_in_columns(self) -> bool:
-        """Whether the keys of items that stand in columns are columns: the user gave no function, or it is read."""
+        """Whether the keys of items in columns are columns: the user gave no function, or it is read."""
         return self.in_columns is not None or self.key is None or self.key is key_of or self.key is unchanged
 
     def rows(self, block: Any) -> JoinRows | None:
@@ -112,7 +112,7 @@ def _(node: PartitionBy) -> Operation:
 
 
 def _checked(key: Callable[[Any], Any] | None, step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Give the items, which stand in one partition; refuse a key that could not be routed."""
+    """Give the items, which are in one partition; refuse a key that could not be routed."""
     with naming(step):
         for item in items:
             item_key(key, item)

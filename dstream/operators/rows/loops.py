@@ -197,7 +197,7 @@ _ROUNDS = (8, 4096)
 
 
 def _is_open(action: str, kind: type | None, form: Form | None, fn: Any) -> bool:
-    """Say whether only a result can show that those of a step have to be awaited."""
+    """Return whether only a result can show that those of a step have to be awaited."""
     is_taken_as_it_is = action in ("filter", "peek") or (action in ("map", "flat_map") and kind is None)
     return is_taken_as_it_is and form is None and not isinstance(fn, _NEVER_ASYNC)
 
@@ -228,7 +228,7 @@ def _loop(shape: Shape) -> Loop:
 
 
 def _levels(shape: Shape) -> list[int]:
-    """Return in which of the nested loops each step of a chain stands."""
+    """Return in which of the nested loops each step of a chain is."""
     return [0, *accumulate(int(action == "flat_map") for action, _, _ in shape)][:-1]
 
 
@@ -267,7 +267,7 @@ def _compiled(source: str, shape: Shape, levels: Sequence[int]) -> Callable[...,
 
 
 def _source(shape: Shape) -> str:
-    """Write the loop: step k stands alone on the line `_FIRST_STEP_LINE + k`.
+    """Write the loop: step k is alone on the line `_FIRST_STEP_LINE + k`.
 
     A `flat_map` at the end gives one iterable for each item, which C code chains.
     """
@@ -301,7 +301,7 @@ def _constants(index: int, form: Form | None) -> list[str]:
 def _ending(shape: Shape, first_line: int) -> list[str]:
     """Write the handler of a failed step; an inlined expression is called as a function then.
 
-    That stands behind the handler: what the function raises must not have the failure of the expression for a context.
+    The call follows the handler: what the function raises must not have the failure of the expression for a context.
     """
     if all(form is None for _, _, form in shape):
         return [" except Exception as error:", f"  blame(error, ops, locals(), {first_line})", "  raise"]
@@ -364,7 +364,7 @@ def _dividing_loop(shape: Shape, lengths: tuple[int, ...]) -> Callable[..., Iter
 
 
 def _dividing_source(whole: Shape, shapes: Sequence[Shape]) -> str:
-    """Write the loop of several branches, of which the last one gives its items; each step stands alone on a line."""
+    """Write the loop of several branches, of which the last one gives its items; each step is alone on a line."""
     takers = "".join(f"t{branch}, " for branch in range(len(shapes) - 1))
     lines = ["def loop(rounds, ops, takers):", f" ({takers}) = takers", " t = None", " try:"]
     lines += ["  for items, values in rounds:", f"   ({_variables(whole)}) = values", "   for item in items:"]

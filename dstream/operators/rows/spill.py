@@ -216,7 +216,7 @@ def _position(pair: tuple[Any, Any]) -> Any:
 
 def distribute(items: Iterable[Any], hash_of: Callable[[Any], int], buckets: list[Run]) -> None:
     """Append each item to the bucket that its hash names, keeping order inside a bucket."""
-    # So many that each bucket gets about one chunk of them.
+    # Pieces of which each bucket gets about one chunk.
     for piece in pieces(items, _CHUNK * FAN_OUT):
         parts: list[list[Any]] = [[] for _ in buckets]
         for item in piece:
@@ -247,8 +247,8 @@ class Combining(Protocol):
 def merged(batches: Iterable[Columns], combine: Combining, bound: Bound, level: int = 0) -> Iterator[tuple[Any, ...]]:
     """Combine batches of (keys, containers) by key, in order; give (key, container).
 
-    What stands in further columns beside a container stays as it came first. Past the bound everything held goes to
-    files by the hash of its key, and each file is combined on its own. Keys are canonical, and each stands in a batch
+    Further columns beside a container keep their first values. Past the bound everything in memory is written to
+    files by the hash of its key, and each file is combined on its own. Keys are canonical, and each is in a batch
     once.
     """
 
@@ -388,7 +388,7 @@ class GroupsOnDisk:
         self._buckets: list[Run] = []
 
     def is_due(self) -> bool:
-        """Say whether the process occupies more than it may."""
+        """Return whether the process occupies more than it may."""
         return self._bound.exceeded()
 
     def take(self, groups: dict[Any, Any]) -> None:
@@ -422,7 +422,7 @@ def in_batches(groups: Iterable[tuple[Any, ...]], combine: Combining) -> Iterato
 
 
 FEWER_THAN_COLLECTED = 512
-"""So many items may be made and let go of again before Python's garbage collector looks at them (700, CPython 3.11)."""
+"""The number of items made and freed again before Python's garbage collector looks at them (700, CPython 3.11)."""
 
 
 def top_items(items: Iterable[Any], count: int, key: Callable[[Any], Any] | None, reverse: bool) -> Iterator[Any]:

@@ -40,7 +40,7 @@ class Depth:
 
         Args:
             items: what the operation gives.
-            frames: how many frames of Python stand on the stack at most while it asks for an item.
+            frames: how many frames of Python are on the stack at most while it asks for an item.
         """
         self._frames += frames
         if self._frames < self._most:
@@ -50,7 +50,7 @@ class Depth:
 
 
 def stack_is_deep() -> bool:
-    """Say whether half of the stack of this thread is in use."""
+    """Return whether half of the stack of this thread is in use."""
     frame: FrameType | None = sys._getframe()
     left = sys.getrecursionlimit() // 2
     while frame is not None and left:

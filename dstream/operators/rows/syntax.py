@@ -174,7 +174,7 @@ def syntax_of(form: Form, function: str, names: Sequence[str]) -> ast.expr:
 
     Args:
         form: of the expression.
-        function: the name of the variable that holds the function which it stands for.
+        function: the name of the variable that holds the function of the expression.
         names: those of the variables that hold its arguments and constants.
     """
     writing = _Writing(names)

@@ -38,7 +38,7 @@ class _Staged(NamedTuple):
 
     Attributes:
         state: the shard.
-        change: what the driver is told; where it stands is not known yet.
+        change: what is reported to the driver; its location is not known yet.
         data: the pickle of a delta or of the whole; None if nothing changed.
     """
 

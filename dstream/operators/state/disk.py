@@ -26,7 +26,7 @@ __all__ = ["DeadlinesOnDisk", "StatesOnDisk"]
 S = TypeVar("S")
 
 _AT_ONCE = 500
-"""So many rows come with one question; SQLite before 3.32 takes 999 values at most."""
+"""The number of rows of one query; SQLite before 3.32 takes 999 values at most."""
 _MOST_IN_MEMORY = 20_000
 _FOLDER = "SQLITE_TMPDIR, TMPDIR, or /var/tmp"
 _SETTINGS = ("journal_mode = OFF", "synchronous = OFF", "cache_size = -512", "temp_store = FILE")
@@ -53,7 +53,7 @@ class StatesOnDisk(MutableMapping[Any, S]):
         self._disk_fails = sqlite3.OperationalError
         # Another thread may run the next epoch, never two at once.
         self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        finalize(self, self._table.close)  # Python 3.13 warns of a connection that nobody closes.
+        finalize(self, self._table.close)  # Python 3.13 warns of a connection that is not closed.
         for setting in _SETTINGS:
             self._table.execute(f"PRAGMA {setting}")
         self._table.execute("CREATE TABLE states (hash INTEGER PRIMARY KEY, row BLOB, due INTEGER)")
@@ -243,6 +243,6 @@ class DeadlinesOnDisk:
         return self._states.least()
 
     def passed(self, watermark: int) -> Iterator[Any]:
-        """Give the keys whose deadlines `watermark` has reached. Whoever takes a key has to change its deadline."""
+        """Give the keys whose deadlines `watermark` has reached. The caller has to change the deadline of each key."""
         while keys := self._states.passed(watermark):
             yield from keys

@@ -55,7 +55,7 @@ class Shard(NamedTuple):
         return self.parts[-1].file if self.parts else ""
 
     def is_due(self, watermark: int, now: float) -> bool:
-        """Say whether time alone does something in it."""
+        """Return whether time alone does something in it."""
         by_time = self.deadline is not None and self.deadline <= watermark
         return by_time or (self.clock_deadline is not None and self.clock_deadline <= now)
 
@@ -99,7 +99,7 @@ class ShardIndex:
 
     @staticmethod
     def new(stage: str, operator: StateOperator, shards: int) -> ShardIndex:
-        """Return that of a step that has seen nothing, with so many shards unless its operator says how many."""
+        """Return the index of a new step, with `shards` shards unless its operator has a number of its own."""
         first = NO_PARTS
         if isinstance(operator, OfFixedShards):
             # 0.0 has passed in any epoch: processors that tick are opened in the first one, whatever comes.
@@ -180,11 +180,11 @@ _BASE = 16
 _SPREAD = 8
 _GOLDEN = 0.6180339887498949
 _MOST_CHANGES = 1000
-"""Each is applied when a shard is loaded, however small; after so many, a snapshot costs little for each."""
+"""Each is applied when a shard is loaded, however small; after this number, a snapshot costs little for each."""
 
 
 def is_outweighed(parts: Sequence[Part], added: int, shard: int, patience: int = 1) -> bool:
-    """Say whether the changes of a shard outweigh its snapshot.
+    """Return whether the changes of a shard outweigh its snapshot.
 
     Shards grow alike, so each has a limit of its own, from one to two times the snapshot: they are not written at once.
 

@@ -1,6 +1,6 @@
 """Records of indexes and changes as plain data, and the files that no record needs.
 
-Names of files stand once, since the parts of many shards are in one file. An index, whose
+Names of files are stored once, since the parts of many shards are in one file. An index, whose
 last number is the version of the function from keys to shards:
 
     [stage, kind, signature, [file, ...], [[[[file, offset, length, changes], ...], keys, deadline, clock], ...], 2]
@@ -168,7 +168,7 @@ def removable(dropped: Iterable[Iterable[str]], kept: Iterable[Iterable[str]]) -
 
 
 def orphans(files: StateFiles, indexes: Iterable[ShardIndex], named: Iterable[str], older_than: float) -> list[str]:
-    """Return the files that nobody names: attempts of tasks wrote them that did not count. All files are listed.
+    """Return the files that no index names: attempts of tasks wrote them that did not count. All files are listed.
 
     Args:
         files: of the job.

@@ -58,7 +58,7 @@ def partials_by_key(
         items: of one task.
         shards: how many there are.
         late_before: an item is late if its timestamp is below; then every item has to have one. None: none is late.
-        gives_late: late items travel on. Nobody asks for their keys: they are spread by their timestamps.
+        gives_late: late items are sent on. Their keys are not computed: they are spread by their timestamps.
         firsts: of each key, only the first item is sent.
 
     Raises:

@@ -1,11 +1,12 @@
 """Operators by key: stateful mapping, rolling aggregation, and deduplication.
 
-State may fade: with a `ttl`, that of a key is *evicted* when event time is more than `ttl` milliseconds behind its last
-item. Two things tell how far event time is:
+State may expire: with a `ttl`, that of a key is *evicted* when event time is more than `ttl` milliseconds behind its
+last item. Event time advances by two things:
 
-- The watermark: at the end of an epoch, after all its items, states with `last < watermark - ttl` go, those with the
+- The watermark: at the end of an epoch, after all its items, states with `last < watermark - ttl` are evicted, those
+with the
   least `last` first. Here `last` is the greatest timestamp of the items that a state has seen.
-- An item of the same key: if `last < timestamp - ttl`, the state goes before the item passes, which finds a new one.
+- An item of the same key: if `last < timestamp - ttl`, the state is evicted before the item, which finds a new one.
   So whether two items meet one state does not depend on where epochs end, or on how far the watermark lags behind.
 
 That is Jet's `mapStateful` in all but two things. Between two watermarks, Jet lets an item meet a state that is older
@@ -165,7 +166,7 @@ class RunningResult:
     """Takes items into a container of an operation, and gives results that share nothing with it.
 
     A finisher may hand out the container, or parts of it, such as the list in the tuple that `all_of(to_list(), ...)`
-    makes. What a list or a set only gathers are items, which nobody changes.
+    makes. What a list or a set only gathers are items, which are not changed.
 
     Args:
         operation: of one input.
@@ -206,7 +207,7 @@ class StatefulMapping:
         on_evict: takes (state, key, watermark) of a state that goes; without keys, its key is None. Where an item lets
             the state go, the watermark is the timestamp of that item. It returns what is given in place of the state:
             items for `"flat_map"`, otherwise an item; None: nothing. Their timestamp is the last instant of the state,
-            that of its last item plus `ttl`: with the watermark, what is given when all sources have ended would stand
+            that of its last item plus `ttl`: with the watermark, results of the end of all sources would be
             at the end of time, where no window closes.
         gives_late: late items go on, as `Late`.
     """
@@ -280,7 +281,7 @@ class _FadingStates(KeyStates[list[Any]]):
                 yield timestamp, made
 
     def _is_over(self, key: Any, timestamp: Any) -> bool:
-        """Say whether a key has a state that is too old for an item of this timestamp."""
+        """Return whether a key has a state that is too old for an item of this timestamp."""
         return self._ttl is not None and key in self._states and bool(self._states[key][1] < timestamp - self._ttl)
 
     def _met(self, key: Any, timestamp: Any) -> Any:

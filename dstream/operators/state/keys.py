@@ -5,7 +5,7 @@ least of all: only then is it asked for the new one. So a heap has about one ent
 item.
 
 The state of a key may hold an object of the user's that changes in place. A delta holds these objects themselves, no
-copies: whoever asks for it pickles it before the next `apply`. A dump holds copies.
+copies: the caller pickles it before the next `apply`. A dump holds copies.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class KeyDeadlines:
     def __init__(self, of: Callable[[Any], int | None]) -> None:
         self._of = of
         self._heap: list[tuple[int, int, Any]] = []
-        """(deadline, number, key): the number stands before keys, which may have no order."""
+        """(deadline, number, key): the number precedes keys, which may have no order."""
         self._entered: dict[Any, int] = {}
         """By key the deadline of its entry that counts; another one is left from before."""
         self._numbers = itertools.count()
@@ -79,7 +79,7 @@ class KeyDeadlines:
     def passed(self, watermark: int) -> Iterator[Any]:
         """Give the keys whose deadlines `watermark` has reached, by their deadlines.
 
-        Whoever takes a key has to change its deadline before the next one.
+        The caller has to change the deadline of each key before it takes the next one.
         """
         while (deadline := self.least()) is not None and deadline <= watermark:
             yield self._heap[0][2]

@@ -1,14 +1,15 @@
 """Shards of a state: their files, their parts, and their cache in this process.
 
-A task takes a shard out, applies what came, and puts it back with the token that it has if the epoch is committed. If
-it is not, no plan ever names that token, and the shard is loaded anew. So nobody has to be told what was committed.
+A task takes a shard out, applies what arrived, and puts it back with the token that it has if the epoch is committed.
+If it is not, no plan ever names that token, and the shard is loaded anew. So commits need not be reported to workers.
 
-A name is used once, by one attempt of one task, and what stands under it never changes: nothing here can be old.
+A name is used once, by one attempt of one task, and the content under it never changes: no entry of the cache can be
+stale.
 
 <crc32, 4 bytes> <1 byte: compressed or not> <8 bytes: the length before that> <changes>
 
 The changes are pairs (token, pickle) as msgpack packs them. A token is the name of the file that the change was first
-written to. The checksum is also over the name of the file and the number of the shard, so that no part stands for
+written to. The checksum is also over the name of the file and the number of the shard, so that no part is taken for
 another one.
 """
 
@@ -64,7 +65,7 @@ class CachedShard(NamedTuple):
 
     Attributes:
         token: names the state that it is in.
-        state: the shard itself; whoever has taken it out has it alone.
+        state: the shard itself, of which the task that has taken it out is the only user.
     """
 
     token: str
@@ -104,7 +105,7 @@ class ShardCache:
         found.shards[place] = kept
 
     def visit(self, job: str, version: str, look: Callable[[ShardState], bool]) -> bool:
-        """Show the shards of a job, each of which nobody else has meanwhile; say whether any of them said yes."""
+        """Call `look` with each shard of a job, taken out meanwhile; return whether any call returned True."""
         found = self._jobs.get(job)
         said = [False]
         for place in [] if found is None else list(found.shards):
@@ -124,7 +125,7 @@ class ShardCache:
 
         Args:
             job: its id.
-            error: why it does not go on here; None if it has ended, or nobody knows.
+            error: why it is not continued in this process; None if it has ended, or the reason is unknown.
         """
         dropped = self._jobs.pop(job, None)
         for kept in () if dropped is None else dropped.shards.values():
@@ -261,7 +262,7 @@ class ShardFiles:
     """The files of one step, from which shards are loaded.
 
     Attributes:
-        files: where they stand.
+        files: the files that contain them.
         stage: the name of the step, for messages.
     """
 
@@ -295,7 +296,7 @@ class ShardFiles:
     def _missed(self, number: int, parts: Sequence[Part], token: str) -> list[Blob] | None:
         """Return the changes since a state; None if it is none that led here, or a snapshot was written since.
 
-        The state may be one whose change has been put together with later ones, and so stand inside a part.
+        The state may be one whose change was merged with later ones, and so be inside a part.
         """
         missed: list[Blob] = []
         for part in reversed(parts):

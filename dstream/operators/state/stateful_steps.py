@@ -100,7 +100,7 @@ class _Reducing:
             raise _without_time()
         with naming(self.step), holding():
             partials = self.operator.partial(self.number, items, _moment(self.time, self.time.old), self.shards)
-        deque(items, maxlen=0)  # What stands behind the last item, such as watermarks, is seen too.
+        deque(items, maxlen=0)  # Marks behind the last item, such as watermarks, are seen too.
         yield Arrival(self.number, partials)
 
 

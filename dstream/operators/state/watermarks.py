@@ -77,7 +77,7 @@ class _Stamping:
 
     def _takes_columns(self, seen: _Seen) -> bool:
         is_read = self.in_columns is not None and self.in_columns.expression is not None
-        # A policy that wants to know each timestamp is told of one item after another, as its functions may look.
+        # A policy that wants each timestamp gets one item after another, as its functions may look.
         return is_read and seen.wants_greatest and self.drop_before is None and not self.are_beside
 
     def _blocks(self, blocks: Iterator[Block], seen: _Seen) -> Iterator[Block]:
@@ -94,7 +94,7 @@ class _Stamping:
                 yield stamped[0]
 
     def _until_the_end(self, made: Iterator[Any], seen: _Seen, time: PartitionTime, task: Task) -> Iterator[Any]:
-        """Give timestamped items, or blocks of them, and then tell how far time has come."""
+        """Give timestamped items, or blocks of them, and then report the progress of event time."""
         with naming(self.step):
             yield from made
             watermark = self._watermark(seen, time)
@@ -105,7 +105,7 @@ class _Stamping:
         )
 
     def _kept(self, stamped: Iterator[Timed]) -> Iterator[Timed]:
-        """Return the items that go on. Time is told of all: it has come as far as those that do not."""
+        """Return the items that are not dropped. The policy gets the timestamps of all items, also of dropped ones."""
         return stamped if self.drop_before is None else _since(self.drop_before, stamped)
 
     def _stamped(self, items: Iterator[tuple[None, Any]], seen: _Seen) -> Iterator[Timed]:
@@ -132,7 +132,7 @@ class _Seen:
     """The facts seen of a partition so far.
 
     Attributes:
-        wants_greatest: the policy is told one timestamp, the greatest, when all items were seen.
+        wants_greatest: the policy gets one timestamp, the greatest, when all items were seen.
         greatest: the greatest timestamp; `NO_WATERMARK` before the first one.
     """
 
@@ -181,7 +181,7 @@ class _Seen:
             self.greatest = timestamp
 
     def report_rest(self) -> None:
-        """Tell the policy the greatest timestamp, unless it was told all of them."""
+        """Report the greatest timestamp to the policy, unless it got all of them."""
         if self.items and not self._is_told:
             self.policy.report(self.greatest, self.now)
 

@@ -345,8 +345,9 @@ class _Deducting:
 class _Recombining:
     """Two stacks: each frame is combined about three times, however many a window has.
 
-    The older half of the window stands on one, with all that is newer in that half combined into each frame. The newer
-    half is combined as it comes. When the older one is used up, the newer one is turned over and takes its place.
+    The older half of the window is on one stack, with all that is newer in that half combined into each frame. The
+    newer half is combined as it arrives. When the older one is used up, the newer one is turned over and takes its
+    place.
     """
 
     def __init__(self, collector: Collector[Any, Any, Any], copies: Copies) -> None:
@@ -389,7 +390,7 @@ Session: TypeAlias = list[Any]
 """The first and the last instant, both inside, and the container: a list, since it grows with each item."""
 
 EMPTY: Any = object()
-"""Stands for the container of a session that is new."""
+"""The placeholder of the container of a new session."""
 
 
 def joined(sessions: list[Session], start: int, end: int, combined: Callable[[Any, Any], Any]) -> Session:

@@ -161,7 +161,7 @@ class FrameWindows:
             None: a `WindowResult` or `KeyedWindowResult`.
         gives_late: late items go on, as `(timestamp, Late(item))`.
         in_columns: groups by the keys of each input, with the containers of a key, as far as columns can make them;
-            empty: nobody has read the functions.
+            empty: the functions were not read.
 
     Raises:
         TypeError: there is not one key function for each input.

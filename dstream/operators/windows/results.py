@@ -45,7 +45,7 @@ class EarlyPeriod:
             self.next = _end_of_period(now, self._every)
 
     def passes(self, moment: EpochTime) -> bool:
-        """Say whether early results are due, here or in another shard of the step, and wait for the next period."""
+        """Return whether early results are due, here or in another shard of the step, and wait for the next period."""
         if self._every is None or self.next is None:
             return False
         of_step = self.next if moment.clock_deadline is None else moment.clock_deadline
@@ -68,7 +68,7 @@ def _end_of_period(now: float, every: float) -> float:
 
 
 Copies: TypeAlias = Callable[[Collection[Any]], Collection[Any]]
-"""Takes containers and gives copies of them, in order; those that nothing can change stand for themselves."""
+"""Takes containers and gives copies of them, in order; immutable ones are their own copies."""
 
 _UNCHANGING = frozenset({int, float, complex, str, bytes, bool, NoneType, Decimal, Fraction, date, datetime, timedelta})
 
@@ -93,7 +93,7 @@ def _copied(result: Any) -> Any:
 
 
 def _gathers(operation: AggregateOperation[Any, Any, Any]) -> bool:
-    """Say whether a container is a collection of items, which nobody changes."""
+    """Return whether a container is a collection of items, which are not changed."""
     return all(accumulate in (list.append, set.add) for accumulate in operation.accumulates)
 
 
@@ -156,7 +156,7 @@ class WindowOutput:
         Args:
             size: the length of each window.
             key: that of the containers.
-            frames: the containers by their ends; nobody needs them any more.
+            frames: the containers by their ends, which are not needed any more.
         """
         ends = sorted(frames)
         if self._finish is not identity or self._make is not KeyedWindowResult:
@@ -168,7 +168,7 @@ class WindowOutput:
         return list(map(tuple.__new__, repeat(KeyedWindowResult), fields))
 
     def last(self, start: int, end: int, key: Any, container: Any) -> Any:
-        """Return the result of a container that nobody needs any more."""
+        """Return the result of a container that is not needed any more."""
         try:
             return self._make(start, end, key, self._finish(container), False)
         except Exception as error:

@@ -108,10 +108,10 @@ class SessionBuffer:
             yield key, closed
 
     def first_end(self) -> int | None:
-        """Return the end of the session that ends first; it is that of the key that stands first in `_waiting`.
+        """Return the end of the session that ends first; it is that of the first key in `_waiting`.
 
-        A key waits under the end that its first session had when it came. That session has mostly grown since, and the
-        key goes back into the queue.
+        A key waits under the end that its first session had at its arrival. That session has mostly grown since, and
+        the key goes back into the queue.
         """
         while self._waiting:
             end, _, key = self._waiting[0]
