@@ -176,7 +176,8 @@ class Submitted:
     this process see its thread, and Ctrl-C reaches them.
 
     Args:
-        run: gives the result; it is told of the cancellation, so that it can say how to end it, and look at it.
+        run: gives the result; it gets the cancellation, to which it adds the action that ends the run, and which it
+            checks.
     """
 
     def __init__(self, run: Callable[[Cancellation], Any]) -> None:

@@ -34,7 +34,7 @@ class RecoveryReport:
 
     Args:
         operations: those of the plan that runs.
-        progress: says whether the user wants to be told.
+        progress: decides whether the counts are reported to the user.
     """
 
     def __init__(self, operations: Iterable[Node], progress: Progress) -> None:
@@ -58,12 +58,12 @@ class RecoveryReport:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exc_info: object) -> None:
-        # Whoever leaves a loop early has seen enough; what failed until then counts.
+        # A loop that was left early has seen enough; what failed until then counts.
         if kind is None or issubclass(kind, GeneratorExit):
             self.finish()
 
     def finish(self) -> None:
-        """Deliver the letters and tell how many items there were, since the last time."""
+        """Deliver the letters and report the number of items since the last time."""
         # All deliveries before the first report: a run that fails in one of them reports nothing as sent.
         for taken in self._taken.values():
             taken.deliver()

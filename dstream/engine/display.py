@@ -1,7 +1,7 @@
 """The progress line: its facts, its displays in terminals, notebooks and logs, and the board of operations.
 
 One line serves the whole process. A thread looks three times a second while something waits; it
-ends by itself when nothing does. Nobody's job depends on it: whatever fails here ends the showing.
+ends by itself when nothing does. No job depends on it: any failure of the line ends the display.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ProgressFacts:
 
     Attributes:
         title: what runs, in the user's words, such as `sorted(key=len) orders.py:12`.
-        items: how many items were read from sources; None if nobody counts.
+        items: how many items were read from sources; None if they are not counted.
         tasks: how many of all tasks are done, as (done, all); None where there are no tasks.
         stage: which of all stages runs, as (number, all).
         place: where it runs, in words, if that was chosen; empty: on the only engine.
@@ -149,10 +149,10 @@ def chosen(asked: bool | None) -> Display | None:
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
-    """Say whether a line can be drawn over and over on `stream`."""
+    """Return whether a line can be drawn over and over on `stream`."""
     try:
         return stream is not None and stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
-    except (AttributeError, ValueError):  # It is closed, or somebody's own object.
+    except (AttributeError, ValueError):  # It is closed, or an object of another library.
         return False
 
 
@@ -232,7 +232,7 @@ class Terminal:
                 setattr(sys, name, self._asides.setdefault(id(stream), _Aside(stream, self)))
 
     def _back(self) -> None:
-        """Restore the streams, but for one that somebody else has replaced meanwhile."""
+        """Restore the streams, but for one that was replaced by other code meanwhile."""
         for name in _STREAMS:
             aside = getattr(sys, name)
             if isinstance(aside, _Aside):
@@ -240,9 +240,9 @@ class Terminal:
 
 
 class _Aside:
-    """Stands for a terminal's stream while the line is there, and takes it away before something is written.
+    """The stand-in of a terminal's stream while the line is shown; it erases the line before something is written.
 
-    Whoever keeps it longer has a stream that only forwards.
+    Code that keeps it longer has a stream that only forwards.
     """
 
     def __init__(self, stream: IO[str], terminal: Terminal) -> None:
@@ -382,7 +382,7 @@ class Board:
     def tick(self) -> bool:
         """Draw the line as it is now; say whether anything waits."""
         with self._lock:
-            # Whoever enters looks at this after it waits, so one of the two sees the other.
+            # An operation that enters looks at this after it waits, so one of the two sees the other.
             self._is_watched = False
             waiting = list(self._waiting)
             self._is_watched = bool(waiting)
@@ -391,7 +391,7 @@ class Board:
         return bool(waiting)
 
     def _draw(self, shown: BoardEntry) -> None:
-        # Facts may take their time, and nobody shall wait for them.
+        # Facts may take their time, and no operation waits for them.
         facts = quietly(shown.facts)
         with self._lock:
             waiting = list(self._waiting)
@@ -413,7 +413,7 @@ class Board:
 
 
 def quietly(action: Callable[[], T]) -> T | None:
-    """Return the result of `action`, or None if it fails: a job does not fail because nobody can watch it."""
+    """Return the result of `action`, or None if it fails: a job does not fail because it cannot be shown."""
     try:
         return action()
     except Exception:

@@ -46,7 +46,7 @@ class StartBeside(Protocol):
         ...
 
     def close(self) -> None:
-        """Close an engine that nobody has asked for."""
+        """Close an engine that was not asked for."""
         ...
 
 
@@ -56,7 +56,7 @@ class SparkStart:
     Args:
         start: starts it, or finds one that runs.
         beside: begins to start it in a thread; None: it runs already, or elsewhere, so that a start costs little.
-        tell: says a line to the user.
+        tell: reports a line to the user.
         begun: a start that has begun before.
         may_begin: it may start beside a run that needs it later; otherwise it starts where a plan needs it.
         wait: calls what starts it, or waits for it, and shows that to the user meanwhile.
@@ -121,7 +121,7 @@ class SparkStart:
         if begun is None and self._has_failed_lately():
             return "absent"
         if self._is_starting:
-            return "starting"  # Whoever wants a start, such as a job between two epochs, would wait for this one.
+            return "starting"  # A caller that wants a start, such as a job between two epochs, would wait for this one.
         if begun is not None:
             return self._started() if begun.has_ended else "starting"
         return self._starting() if start and self._may_begin else "stopped"
@@ -152,7 +152,7 @@ class SparkStart:
         return bool(self.failure) and self._clock() < self._next_trial
 
     def offer(self) -> Any:
-        """Return the engine, started if it was not; None if it cannot start, which the user is told once."""
+        """Return the engine, started if it was not; None if it cannot start, which is reported to the user once."""
         if self._engine is None and not self._has_failed_lately():
             self._started()
         if self._engine is None:
@@ -184,7 +184,7 @@ _PATIENCE = 1.0
 class SparkBorder:
     """Decides when the rest of a run's tasks runs on Spark.
 
-    Tasks of which nobody knows how many will come are taken to be as much work again as those before: then a run that
+    An unknown number of further tasks is estimated as the work of the tasks before: then a run that
     moves has never taken more than twice the time of the better choice.
 
     Args:
@@ -226,7 +226,7 @@ class SparkBorder:
         self._measured.took(of, items, seconds)
 
     def is_crossed(self, splits: ListedSplits, each: Splits, piece: int) -> bool:
-        """Say whether the pieces of an input are better read on Spark, from the number `piece` on."""
+        """Return whether the pieces of an input are better read on Spark, from the number `piece` on."""
         if each is not self._input:
             self._input, self._before, self._pieces = each, self._seconds, None
         if self._cores < 2 or self._seconds < self._least():
@@ -253,7 +253,7 @@ class SparkBorder:
         return spent / piece * (self._pieces - piece)
 
     def _is_there(self, saved: float) -> bool:
-        """Say whether Spark is there; it starts beside the run if that saves more than it costs."""
+        """Return whether Spark is there; it starts beside the run if that saves more than it costs."""
         if self._spark.running is None and saved < self._costs.start and self._limit is None:
             return False
         return self._spark.status(start=True) in ("running", "absent")
@@ -285,7 +285,7 @@ _UNKNOWN = -1
 
 
 def _count_pieces(splits: ListedSplits, each: Splits) -> int:
-    """Return how many pieces there are; `_UNKNOWN` if only asking the source further can tell, or to count them all."""
+    """Return how many pieces there are; `_UNKNOWN` if the source would be asked further, or all be counted."""
     for part in inputs_first(each, Splits.inner):
         for source in part.parts:
             if isinstance(source, SourceSplits) and _may_be_endless(source):
@@ -295,7 +295,7 @@ def _count_pieces(splits: ListedSplits, each: Splits) -> int:
 
 
 def _may_be_endless(source: SourceSplits) -> bool:
-    """Say whether the splits of a source are made one after another, of items that nobody has counted."""
+    """Return whether the splits of a source are made one after another, of items that were not counted."""
     size = input_size(source.node.source)
     is_unknown = size.items is None or size.items == math.inf
     return is_unknown and (source.node.source.in_caller or not source.node.source.bounded or size.is_held)

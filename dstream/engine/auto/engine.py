@@ -35,11 +35,11 @@ class AutoEngine:
     """Runs each plan where it is sooner done.
 
     Args:
-        local: the interpreter, for a few items that nobody can change.
+        local: the interpreter, for a few immutable items.
         here: runs graphs in this process.
         spark: Spark, which may have to start.
         cores: how many tasks run at the same time on Spark, as far as that is known before it runs.
-        found: says what any of them keeps of a `cache()`.
+        found: returns what any of them stores of a `cache()`.
         settings: those of the context that bear on the choice.
 
     Attributes:
@@ -153,7 +153,7 @@ class AutoEngine:
         return self._spark.failure
 
     def is_lost(self) -> bool:
-        """Say whether the one on Spark is."""
+        """Return whether the one on Spark is."""
         there = self._spark.running
         return there is not None and there.is_lost()
 

@@ -441,7 +441,7 @@ def _called_inside(op: Op, costs: Costs) -> float:
 
 
 def _results(node: Node, items: float) -> float:
-    """Return how many results an operation has for so many items."""
+    """Return how many results an operation has for `items` items."""
     if isinstance(node, Top):
         return min(items, float(node.count))
     return items * 0.5 if isinstance(node, Distinct) else items

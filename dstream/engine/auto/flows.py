@@ -102,7 +102,7 @@ class Flow:
         """Take the first items alone; those behind them are not computed."""
         if self.items <= count:
             return
-        # Behind a filter nobody knows how far the source has to be read.
+        # Behind a filter it is unknown how far the source has to be read.
         self.is_sure = self.is_even
         self.items = float(count)
         # On Spark the first partitions run alone.
@@ -156,7 +156,7 @@ def _of_held(read: Read, size: InputSize, costs: Costs, cores: int, in_columns: 
     has_columns = traits.has_columns or is_free or isinstance(first, int | float)
     flow.is_columnar = in_columns and has_columns
     flow.made = costs.item if is_scalar else costs.pickled_object
-    # What is not a range is copied here, where somebody could change it, and pickled on its way to Spark.
+    # Mutable items, other than those of a range, are copied in this process, and pickled on their way to Spark.
     if not is_free:
         flow.each_here += costs.item if is_scalar else costs.copied
         flow.each_there += flow.pickled + costs.returned
@@ -266,4 +266,4 @@ def flows_together(flows: Iterable[Flow]) -> Flow:
 
 
 _ENDLESS = 1e15
-"""The number that stands for an unknown one where averages are taken."""
+"""The number that replaces an unknown one where averages are taken."""

@@ -114,7 +114,7 @@ def _kind_of(source: Any) -> Any:
 
 
 def _codes_of_node(node: Node | None) -> Iterator[Any]:
-    """Give the code of each function that an operation calls, but for those whose cost their operators tell."""
+    """Give the code of each function that an operation calls, but for those whose cost follows from their operators."""
     if isinstance(node, Chain):
         for op in node.ops:
             # What an expression calls of a library has a constant in the estimate.
@@ -125,12 +125,12 @@ def _codes_of_node(node: Node | None) -> Iterator[Any]:
 
 
 def _has_known_cost(expression: Any) -> bool:
-    """Say whether a function is an expression that costs what its operators do, whoever evaluates it."""
+    """Return whether a function is an expression that costs what its operators do, in columns and in Python."""
     return _is_bounded(expression) and not any(map(_calls_library, expression.walk()))
 
 
 def _is_bounded(expression: Any) -> bool:
-    """Say whether a function is an expression whose cost does not grow with a number, as rounds of a loop do."""
+    """Return whether a function is an expression whose cost does not grow with a number, as rounds of a loop do."""
     return isinstance(expression, Expression) and not any(map(_grows, expression.walk()))
 
 

@@ -173,7 +173,7 @@ def held_items(operations: Sequence[Node]) -> float:
     only `map` and `peek` are between. What steps add or leave out does not count: that is known only once they ran.
 
     Args:
-        operations: those of the plan, each after its inputs; what is kept of a `cache()` instead of what stands before.
+        operations: those of the plan, each after its inputs; what is stored of a `cache()` in place of its inputs.
     """
     partitions = [each.partitions for each in operations if isinstance(each, Parallel)]
     if partitions and (partitions[-1] or 1) > 1:
@@ -206,7 +206,7 @@ def _held(operation: Node, inputs: Sequence[_Held]) -> _Held:
 
 
 def _nobody_can_tell(operations: Sequence[Node]) -> bool:
-    """Say whether the interpreter, which copies no items, gives what tasks give that get copies of them.
+    """Return whether the interpreter, which copies no items, gives what tasks give that get copies of them.
 
     Items that are kept, seen on their way, or sent away when they fail are left to the tasks.
     """
@@ -219,7 +219,7 @@ def _nobody_can_tell(operations: Sequence[Node]) -> bool:
 
 
 def _gives_immutable(source: Any) -> bool:
-    """Say whether nobody can change the items of a source, so that they need not be copied."""
+    """Return whether the items of a source are immutable, so that they need not be copied."""
     traits = SourceTraits(source)
     try:
         return traits.is_free_to_read or _are_immutable(traits.iterable)
@@ -305,7 +305,7 @@ def _facts(end: End | Several, cores: int, settings: AutoSettings) -> ClusterFac
 
 
 def _is_little(end: Node) -> bool:
-    """Say whether the sources of a plan surely have so little that dividing it costs more than it saves."""
+    """Return whether the sources of a plan surely have so little that dividing it costs more than it saves."""
     if isinstance(end, Partitions | ForEachPartition):
         return False
     few: Callable[[Node], bool] = lambda node: isinstance(node, Read) and _has_little(node)  # noqa: E731

@@ -162,7 +162,7 @@ def _(end: Loop, compiling: Compiling) -> Ending:
 
 def _page(last: Node) -> tuple[int, Limit | None]:
     """Return how many items to leave out before a limit, and the limit, if a plan ends in these two."""
-    # The skipped items come to the caller too, so many of them are left out by tasks.
+    # The skipped items are sent to the caller too, so that many of them are left out by tasks instead.
     if isinstance(last, Skip) and last.count <= FEW and isinstance(last.upstream, Limit):
         return last.count, last.upstream
     return 0, last if isinstance(last, Limit) else None
@@ -380,7 +380,7 @@ class Buckets(OfOne):
 
 
 def reads_only(root: Node) -> bool:
-    """Say whether one stage gives the items of a plan, so that dividing its sources further changes nothing else."""
+    """Return whether one stage gives the items of a plan, so that dividing its sources further changes nothing else."""
     return all(isinstance(node, _READING) for node in topological(root))
 
 

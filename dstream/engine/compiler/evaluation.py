@@ -95,7 +95,7 @@ def _instant(of: Expression, then: Expression) -> Expression:
     """Return an expression of a timestamp that is local 0, for the ints that timestamps may be, and no other value."""
     is_int = Applied("is", (Called("type", (Local(0),)), Constant(int)))
     is_near = [Applied("<", (Constant(-MOST_INSTANT), Local(0))), Applied("<", (Local(0), Constant(MOST_INSTANT)))]
-    # What is neither is left to the function: here nothing stands for it.
+    # Any other value is left to the function: the expression has none for it.
     nothing = Indexed(Together(()), Constant(0))
     return Let(of, 0, Choice(Applied("and", (is_int, *is_near)), then, nothing))
 
@@ -331,7 +331,7 @@ def key_in_columns(
 
     Args:
         key: the function.
-        condition: when keys can stand in columns, as far as only the data can say.
+        condition: when keys can be stored in columns, as far as only the data decide it.
         namespaces: what the names in the function mean.
         is_verified: whether columns are compared with what Python gives.
     """

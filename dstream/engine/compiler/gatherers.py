@@ -4,9 +4,9 @@ A gatherer over several partitions needs to know something of the partitions aro
 on the workers, and each partition reports one row about them: how many there are with the first few, or their total, or
 the state of an integrator. What follows reads the kept items, so that no user function before the gatherer runs twice.
 
-Calls without a rate and without a cache run where the items are. Tasks that run at the same time share a rate: each
-may call once in so many intervals, so the step runs in no more tasks than there are cores. With a cache, equal items
-are shuffled to one task, and their results are put back in the order of the items.
+Calls without a rate and without a cache run where the items are. Tasks that run at the same time share a rate: of *n*
+tasks each may call once in *n* intervals, so the step runs in no more tasks than there are cores. With a cache, equal
+items are shuffled to one task, and their results are put back in the order of the items.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _wide(node: Gather, decided: Sequence[Evaluation]) -> Wide:
 
 
 def reads_ahead(node: Gather) -> bool:
-    """Say whether each partition may read the items that follow it itself, since nothing of the user's makes them."""
+    """Return whether each partition may read the items behind it itself, since nothing of the user's makes them."""
     kind = node.gatherer.parallel
     *line, read = line_to(node.upstream)
     if not all(_is_unseen(op) for each in line if isinstance(each, Chain) for op in each.ops):
@@ -113,7 +113,7 @@ def reads_ahead(node: Gather) -> bool:
 
 
 def _is_unseen(op: Op) -> bool:
-    """Say whether nobody can tell that a step ran twice on a number."""
+    """Return whether a second run of a step on a number has no visible effect."""
     return op.action == "map" and any(op.fn is fn for fn in (unchanged, float, int, str, abs))
 
 
@@ -138,7 +138,7 @@ def gives_windows(kind: ByPlace[Any, Any], *, in_several: bool = False) -> Outpu
 
     Args:
         kind: of the gatherer.
-        in_several: that is so only if there are several, which the items before may tell.
+        in_several: that is so only if there are several, which is known from the items before.
     """
     if kind.window is None:
         return one_by_one()
@@ -314,7 +314,7 @@ def _(node: CallResults, inputs: Sequence[Items], compiling: Compiling) -> Items
 
 
 def calls_run_first(node: CallResults, root: Node) -> bool:
-    """Say whether calls that have a rate or a cache run in a job of their own: more than one way leads from them on."""
+    """Return whether calls that have a rate or a cache run in a job of their own: several paths lead from them."""
     # Readers come first in the reversed order, so all ways into a node are counted before those through it go on.
     ways = {id(root): 1}
     for each in reversed(topological(root)):

@@ -4,9 +4,9 @@ Writes that hang on one fork by steps that need one item only are fed by the tas
 if nothing else reads these. Every other end is a graph of its own; forks that several graphs read are kept as the items
 of a `cache()` are, so that they are computed once.
 
-A zip takes two jobs. The first one leaves the items of both sides where they are, and tells how many each partition
-has. Then the places are cut into stretches, one for each target, and the items of both sides go to the stretch of their
-place. An endless side is read in one task, as far as the other one goes.
+A zip takes two jobs. The first one leaves the items of both sides where they are, and counts those of each
+partition. Then the places are cut into stretches, one for each target, and the items of both sides go to the stretch of
+their place. An endless side is read in one task, as far as the other one goes.
 """
 
 from __future__ import annotations
@@ -322,7 +322,7 @@ class ZipByPosition:
 
     Attributes:
         ends: which of the sides end.
-        partitions: in how many each side stands.
+        partitions: how many partitions each side has.
     """
 
     node: Zip

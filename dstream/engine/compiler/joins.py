@@ -163,7 +163,7 @@ class AdaptiveJoin:
         keys: what is known of both key functions, if columns can take them; None: they are called.
         used: the parts of the rows that are used behind it; None: all.
         targets: to how many partitions items go if both sides move.
-        partitions: in how many each side stands.
+        partitions: how many partitions each side has.
         kept: the sides that were computed.
         sizes: how many bytes the items of these are.
         beside: which of them have rows beside their items, which what reads the side hands on.
@@ -190,7 +190,7 @@ class AdaptiveJoin:
 
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[PartitionCount, ...]) -> Move:
         left, right = (number or 0 for number in partitions)
-        # Nobody counts the partitions of a side without an end, which is never shuffled.
+        # The partitions of a side without an end are not counted: it is never shuffled.
         targets = 1 if self.facts.is_sequential else self.facts.targets(left + right if self.counts else 1)
         begun = replace(self, left=inputs[0], right=inputs[1], targets=targets, partitions=(left, right))
         # Below 0 no side travels, so none has to be measured.

@@ -116,7 +116,7 @@ class OneOfEachKey(Wide):
         return piped((met,), self.node, find, _OWN_FIRSTS, gives=gives)
 
     def _in_columns(self, inputs: Items, partitions: int, targets: int) -> Items:
-        """Do the same where items are their own keys, and may stand in columns."""
+        """Compile the step where items are their own keys, and may be stored in columns."""
         node, step, reader = self.node, self.node.step, read_placed if self.is_ordered else read_batches
         routed = Taken(Vertex(inputs, RouteFirsts(targets, step, self.is_ordered), step))
         met = Rows((routed,), targets, reader, is_ordered=False, why=_FIRSTS_MEET)
@@ -130,7 +130,7 @@ class OneOfEachKey(Wide):
 
 
 _FEW_PARTITIONS = 3
-"""Up to so many, the first items are sent twice at most on average, which costs less than to find their places."""
+"""The number of partitions up to which items are sent twice at most on average: cheaper than to find their places."""
 _FORWARD = "the first items of each partition also come to those behind it"
 _OWN_FIRSTS = "the first item of each key that no partition before has"
 _FIRSTS_MEET = "the first items of each key, one from each task, meet in one place"
@@ -154,7 +154,7 @@ def _(node: PartitionBy, inputs: Sequence[Items], compiling: Compiling) -> Items
     if compiling.facts.is_sequential or (node.count == 1 and is_one_task(inputs[0])):
         return piped(inputs[0], node, operation(node), decided=called_by(node, compiling.facts))
     decided = called_by(node, compiling.facts)
-    # Whether all items stand in one partition already is known only by the run.
+    # Whether all items are in one partition already is known only by the run.
     if node.count == 1:
         return across(node, inputs[0], compiling, functools.partial(ToPartitions, node, decided), decided=decided)
     return (compiling.decide(Routed(inputs[0], node, decided)),)
@@ -230,7 +230,7 @@ def _partials(
 def _read(node: Aggregate, compiling: Compiling) -> tuple[Aggregate, Sequence[Sequence[Evaluation]]]:
     """Return an aggregate with the functions of its reductions read, as far as columns can take them.
 
-    Beside it stands what was decided of the functions, for each input.
+    It also has what was decided of the functions, for each input.
     """
     if not compiling.facts.reads_functions:
         return node, [()] * len(node.reductions)
@@ -372,7 +372,7 @@ class Spreading(OfOne):
         step = self.node.step
         if self.count == 1:
             return self._spread(inputs[0], WriteItems(), "all items come to one task")
-        # Without an order nobody has to know how many items there are, which saves a job.
+        # Without an order the number of items is not needed, which saves a job.
         if not self.is_ordered:
             why = f"each task sends its items to the {self.count} partitions in turn"
             return self._spread(inputs[0], RouteInTurn(self.count), why)

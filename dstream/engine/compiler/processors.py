@@ -4,7 +4,7 @@ Edges that combine lead into a vertex whose supplier says how its work is shared
 the graph, and bring all items of a key to one processor anyway. Before each such edge a vertex is put in, with the
 processors of the sender; of a source, with one for each task that reads it.
 
-Where all items stand in one partition, or each vertex has one processor, one task runs the whole graph.
+Where all items are in one partition, or each vertex has one processor, one task runs the whole graph.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _names_in(name: str, value: Any) -> Iterator[str]:
 _NOT_OF_ITEMS = frozenset(
     {"clock", "create", "destroy", "emission", "flush", "groups", "policy", "service", "two_stages", "window"}
 )
-"""Fields of functions that make a state, tell the time, or serve other functions."""
+"""Fields of functions that make a state, return the time, or serve other functions."""
 
 
 @record(slots=False)
@@ -150,7 +150,7 @@ def with_first_stages(graph: VertexGraph, readers: Sequence[int | None]) -> Comb
     """Return a graph in which senders accumulate first where that is the same.
 
     Args:
-        graph: whose vertices say how many processors they have.
+        graph: a graph whose vertices have their numbers of processors.
         readers: how many tasks may read each inlet, in order; None: it is no source, or not read in parallel.
     """
     part_of = {each.name: number for number, part in enumerate(graph_groups(graph)) for each in part.vertices}
@@ -240,7 +240,7 @@ def _(node: ProcessorGraph, inputs: Sequence[Items], compiling: Compiling) -> It
 
 
 def in_parts(node: ProcessorGraph, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    """Return the blocks of a graph whose items end, and whose vertices say how many processors they have."""
+    """Return the blocks of a graph whose items end, and whose vertices have their numbers of processors."""
     receipts = in_the_caller(receipt_step(node.step, node.take), compiling)
     return (compiling.decide(StageOfEachPart(node, tuple(inputs), receipts, compiling.facts)),)
 
@@ -290,7 +290,7 @@ class _Cutting:
     Args:
         node: has the graph.
         inputs: one for each inlet of the graph.
-        partitions: in how many partitions each of these stands.
+        partitions: how many partitions each of these has.
         receipts: takes the counts of the edges.
         facts: what is known of the engine.
     """
@@ -386,7 +386,7 @@ class _Cutting:
         return RouteToProcessors(edges, results, targets)
 
     def _behind(self, readers: Sequence[int], reader: int) -> int:
-        """Return how many targets of a stage stand before those of one of the parts that read it."""
+        """Return how many targets of a stage precede those of one of the parts that read it."""
         return sum(self._processors(each) for each in readers if each < reader)
 
     def _edge(self, edge: GraphEdge, sender: _Sender, reader: int, behind: int, step: Step) -> EdgeToPart:
@@ -422,7 +422,7 @@ class _Cutting:
         """Return the sources that the tasks of a part read themselves; None: they come from other tasks.
 
         Each task reads some of the splits that there are: where any processor may get an item, nothing has to move, as
-        long as there are splits for all of them, and no core that could read stands still.
+        long as there are splits for all of them, and no core that could read is idle.
         """
         part, processors = self._parts[number], self._processors(number)
         if len(part.inlets) != 1 or part.inlets[0].carries_blocks or not _goes_to_any(part.inlets[0]):
@@ -471,5 +471,5 @@ _GO = "items go to the processors that the edges say"
 
 
 def _goes_to_any(edge: GraphEdge) -> bool:
-    """Say whether an item may go to the processor of the task that has it."""
+    """Return whether an item may go to the processor of the task that has it."""
     return edge.routing in (Routing.UNICAST, Routing.ISOLATED) and edge.order is None

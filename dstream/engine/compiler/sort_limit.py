@@ -114,7 +114,7 @@ def _(node: TakeWhile | DropWhile, inputs: Sequence[Items], compiling: Compiling
 
 @record(slots=False)
 class _Counted:
-    """A prefix of so many items.
+    """A prefix of a number of items.
 
     Attributes:
         left: how many are still to be found.
@@ -237,7 +237,7 @@ class IncrementalScan(Wide):
 
     def next(self, report: Report) -> Move:
         is_read, rest = isinstance(self.inputs[0], Splits), self.inputs[1:]
-        # Nobody knows how many pieces a source has before a wave that finds none.
+        # How many pieces a source has is unknown before a wave that finds none.
         if is_read and report.partitions == 0:
             return replace(self, inputs=rest, place=0)._go_on()
         prefix, ranges = self._with(report)

@@ -110,7 +110,7 @@ def _may_be_read_together(items: Items) -> bool:
 
 
 def _are_few(items: Items) -> bool:
-    """Say whether it is known of all sources that they have few items, all together."""
+    """Return whether it is known of all sources that they have few items, all together."""
     left = FEW
     for source in _sources(items):
         size = input_size(source.node.source)

@@ -145,11 +145,11 @@ class Compiling:
         self._bounded, self._ordered = bounded_operations(self.root), ordered_operations(self.root)
 
     def is_bounded(self, node: Node) -> bool:
-        """Say whether the items of an operation end."""
+        """Return whether the items of an operation end."""
         return self._bounded[id(node)]
 
     def is_ordered(self, node: Node) -> bool:
-        """Say whether the items of an operation have an encounter order that must be kept."""
+        """Return whether the items of an operation have an encounter order that must be kept."""
         return self._ordered[id(node)]
 
     def only_reader(self, node: Node) -> Node | None:
@@ -205,7 +205,7 @@ class Wide(ABC):
 
     @abstractmethod
     def begin(self, inputs: Items, partitions: int) -> Move:
-        """Decide for items in so many partitions; 0 if nobody counted them."""
+        """Decide for items in this number of partitions; 0 if they were not counted."""
 
 
 @record(slots=False, eq=False)
@@ -298,9 +298,9 @@ def in_columns_alone(
     gives: OutputFormat,
     decided: Sequence[Evaluation] = (),
 ) -> Items:
-    """Do the same for an operation that keeps columns only where it is known before the run that one task has all.
+    """Compile an operation that keeps columns only where it is known before the run that one task has all items.
 
-    Otherwise `explain()` would say what several partitions do, and one of them would do something else.
+    Otherwise `explain()` would show what several partitions do, and a single one would do something else.
     """
     if is_one_task(items):
         return piped(items, node, operation(node), _HERE, decided, gives)
@@ -390,7 +390,7 @@ _NOT_OF_ITEMS = frozenset({"create", "kind", "take", "policy"})
 
 
 def is_ours(fn: Any) -> bool:
-    """Say whether dstream has written a function, or its class."""
+    """Return whether dstream has written a function, or its class."""
     return is_our_name(getattr(fn, "__module__", None) or type(fn).__module__)
 
 

@@ -1,7 +1,7 @@
 """`InProcessGraphRun`: one run of a graph in the caller's process, vertex after vertex, and of each task after task.
 
-The last vertex is lazy: its rows, or items that the caller pulls, come as its tasks read. Rows that other tasks read
-stay in memory up to some bytes; what is beyond stands in files until the run ends.
+The last vertex is lazy: its rows, or items that the caller pulls, are produced as its tasks read. Rows that other tasks
+read stay in memory up to some bytes; the rest is in files until the run ends.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class InProcessGraphRun(GraphRun):
         return self.stored(self.rows(vertex))
 
     def stored(self, rows: Iterator[Row], most: int = _IN_MEMORY) -> Iterator[Row]:
-        """Give rows for other tasks, of which so many bytes stay in memory."""
+        """Give rows for other tasks, of which at most `most` bytes stay in memory."""
         return map(handed_on, self.files.storing(tempfile.gettempdir(), most).stored(rows))
 
     # ------------------------------------------------------------------------------------- what decisions ask for
@@ -234,7 +234,7 @@ class InProcessGraphRun(GraphRun):
 
 
 def _is_whole(splits: Splits) -> bool:
-    """Say whether one task reads all pieces, however many there are."""
+    """Return whether one task reads all pieces, however many there are."""
     return splits.is_one_task and splits.for_each is None and splits.start == 0 and splits.stop is None
 
 

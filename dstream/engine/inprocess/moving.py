@@ -105,7 +105,7 @@ class MovingGraphRun(InProcessGraphRun):
                 first += 1
 
     def _is_left(self, each: Input, piece: int) -> bool:
-        """Say whether the partitions of an input are read elsewhere from the number `piece` on."""
+        """Return whether the partitions of an input are read elsewhere from the number `piece` on."""
         if self._remote is None and isinstance(each, Splits) and self._may_move(each, piece):
             self._remote = self._border.remote(self._run)
         if self._remote is None:
@@ -119,7 +119,7 @@ class MovingGraphRun(InProcessGraphRun):
         return self._border.is_crossed(self.splits, each, piece)
 
     def _measured(self, of: Vertex | Items, found: Generator[T, None, None]) -> Iterator[T]:
-        """Give what a task gives, and tell the border what it took, without the time that its reader takes."""
+        """Give what a task gives, and report its time to the border, without the time that its reader takes."""
         before, seconds = self._shared.items, 0.0
         with closing(found):  # So that a failure at its end is raised, also where the reader wants no more.
             while True:

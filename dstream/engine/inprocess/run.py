@@ -125,7 +125,7 @@ class InProcessRun(PlanRun[Iterator[Row]]):
         if ending.limit is None:
             yield from items
             return
-        # Closed before the end is told, so that notes and services come before it.
+        # Closed before the end is reported, so that notes and services precede it.
         with closing(items):
             yield from some(items, ending.skipped, ending.limit.count)
 

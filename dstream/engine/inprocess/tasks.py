@@ -64,7 +64,7 @@ class SharedByTasks:
     tables: dict[str, LookupTable] = field(default_factory=dict)
 
     def of_a_stage(self, value: T) -> T:
-        """Return a part of a stage as its tasks run it: a copy, as workers get it, or itself if nobody can tell.
+        """Return a part of a stage as its tasks run it: a copy, as workers get it, or itself if none is needed.
 
         Raises:
             SerializationError: something in it cannot travel.

@@ -52,8 +52,8 @@ class LocalTask:
         broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
         caches: what is kept of `cache()` steps.
         kinds: those of the operations of the plan.
-        operation: shows how far the task is; None if nobody wants to see it.
-        watermarks: those that it knows.
+        operation: shows how far the task is; None if it is not shown.
+        watermarks: those that it has.
         reads_all: also what a writer leaves is read.
     """
 
@@ -142,10 +142,10 @@ class LocalTask:
         return self.operation or nullcontext()
 
     def check(self) -> None:
-        """Go on only if nobody has cancelled the run.
+        """Raise if the run was cancelled.
 
         Raises:
-            CancelledError: somebody has.
+            CancelledError: it was.
         """
         self._cancellation.check()
 

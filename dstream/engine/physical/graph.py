@@ -1,7 +1,7 @@
 """`Graph`: a physical plan as it runs, with the protocol of its decisions between jobs, and its endings.
 
-A decision is a value. It is told in how many partitions its inputs stand, and answers with a `Move`: what it wants to
-know next, or the inputs that others read in its place. What it is told afterwards makes another decision of it, with
+A decision is a value. It gets the number of partitions of its inputs, and answers with a `Move`: what it asks
+for next, or the inputs that others read in its place. A report then makes another decision of it, with
 what it remembers. It runs no function of the user's and unpickles nothing.
 """
 
@@ -113,7 +113,7 @@ class Pulled:
     """The caller pulls one item after another, and no more partitions run than it takes.
 
     Attributes:
-        limit: the first so many items of `inputs` are wanted.
+        limit: the number of first items of `inputs` that are wanted.
         skipped: how many of these are left out again.
         ends: whether the items end.
     """
@@ -132,11 +132,11 @@ class Each:
 
 
 Ending = Last | Pulled | Each | Pending
-"""A `Pending` stands for the `Last` that a decision will give."""
+"""A `Pending` is the placeholder of the `Last` that a decision will give."""
 
 
 PartitionCount = int | None
-"""In how many partitions items stand; None: in more than one, and nobody has counted them."""
+"""The number of partitions of items; None: more than one, not counted."""
 
 
 @record(slots=False)
@@ -172,7 +172,7 @@ class Ask:
     """A decision wants to know something of the rows of a vertex.
 
     Attributes:
-        then: the decision to tell it to.
+        then: the decision that gets it.
         port: of which rows.
         step: for which operation the job runs.
         purpose: what it does for that one.
@@ -219,7 +219,7 @@ class SendToAll:
     """A decision wants payloads to be at hand in every process of the workers.
 
     Attributes:
-        then: is told a `dstream.engine.tasks.process.Payloads`.
+        then: gets a `dstream.engine.tasks.process.Payloads`.
     """
 
     then: PendingDecision

@@ -76,8 +76,8 @@ class Evaluation:
     Attributes:
         name: which function of its call it is, such as `summing(fn)`; empty: it is the only one.
         unread: why it is called for each item, if its expression is not known.
-        obstacle: why it does not run over columns, wherever the items stand, in words that follow "since"; empty if it
-            runs there as soon as the items stand in columns.
+        obstacle: why it does not run over columns, whatever the format of the items, in words that follow "since";
+            empty if it runs over columns as soon as the items are in columns.
         is_inlined: elsewhere the loop of the task evaluates its expression.
         called: why it is called elsewhere all the same, in words that follow "the function".
         written: how it is called in words, if it is no Python function.
@@ -98,8 +98,8 @@ class InputFormat:
     """The format of an operation's items.
 
     Attributes:
-        obstacle: why they come one by one, in words that follow "since"; empty: they stand in columns.
-        conditions: what only the data can say: they stand in columns if all of that is true.
+        obstacle: why they come one by one, in words that follow "since"; empty: they are in columns.
+        conditions: what only the data decide: they are in columns if all of that is true.
     """
 
     obstacle: str = ""
@@ -123,7 +123,7 @@ class OutputFormat:
     """The format of an operation's results.
 
     Attributes:
-        obstacle: as of a `InputFormat`; empty: they stand in columns if the items do of which they are made.
+        obstacle: as of a `InputFormat`; empty: they are in columns if the items are of which they are made.
         conditions: as of a `InputFormat`.
     """
 
@@ -136,7 +136,7 @@ class OutputFormat:
 
 
 def only_if(condition: str) -> OutputFormat:
-    """Return that results stand in columns if items do, and if the data are so."""
+    """Return the format of results that are in columns if the items are, and if the condition holds for the data."""
     return OutputFormat(conditions=(condition,))
 
 
@@ -164,7 +164,7 @@ class OutputPort:
     targets: range | None = None
 
     def has(self, row: rows.Row) -> bool:
-        """Say whether a row is one of these."""
+        """Return whether a row is one of these."""
         # Above the items each peek and guard has a channel of its own, so none of them can be named here.
         is_meant = row.channel in self.channels if row.channel <= rows.ITEMS else self.has_beside
         return is_meant and _is_within(row.source, self.sources) and _is_within(row.target, self.targets)
@@ -222,10 +222,10 @@ class Applied(NamedTuple):
     Attributes:
         node: the call; None: what is done belongs to the call before.
         operation: what each partition does; None: nothing.
-        note: what the call means here, such as that all items stand in one partition.
+        note: what the call means for this vertex, such as that all items are in one partition.
         decided: what was decided of the functions that run here; of a `Chain` that of each step, None if it has none.
-        gives: in what the results stand; None: of a `Chain` as its steps say, of another operation one by one.
-        beside: the vertices whose rows came to the caller's process and are sent to every task of this operation.
+        gives: the format of the results; None: of a `Chain` that of its steps, of another operation one by one.
+        beside: the vertices whose rows were sent to the caller's process and are sent to every task of this operation.
     """
 
     node: Node | None
@@ -257,7 +257,7 @@ class Splits:
         applied: what each piece does with its items.
         start: the number of the first piece that is read.
         stop: the number of the piece before which it ends; None: after the last one.
-        tasks: so many tasks read the pieces, of which there are as many or more, each some that follow each other;
+        tasks: the number of tasks that read the pieces, at most one for each piece; each reads consecutive ones;
             None: one task for each piece.
         for_each: gives each piece, or each of those tasks, a last operation of its own.
     """
@@ -316,7 +316,7 @@ class Taken:
 
     Attributes:
         port: which of them.
-        behind: how many targets stand before its first one; below 0: how many of those of the vertex are not read.
+        behind: how many targets precede its first one; below 0: how many of those of the vertex are not read.
         as_items: rows of another channel are read as items.
     """
 
@@ -461,7 +461,7 @@ def in_one_task(inputs: Items) -> Items:
 
 
 def is_one_task(inputs: Items) -> bool:
-    """Say whether it is known before the run that all items stand in one partition."""
+    """Return whether it is known before the run that all items are in one partition."""
     # Each input has partitions of its own.
     if len(inputs) != 1:
         return False

@@ -64,7 +64,7 @@ class GraphRun(ABC):
 
     Args:
         caches: what is kept of `cache()` steps.
-        counting: gives the operation that counts the items that tasks read; None if nobody wants to know.
+        counting: gives the operation that counts the items that tasks read; None if they are not counted.
         use: what is done with items of the caller's that are read in this process; None: they are pickled.
     """
 
@@ -113,7 +113,7 @@ class GraphRun(ABC):
         return taken.port.without_beside() if id(taken.vertex) in self.delivered else taken.port
 
     def decided(self, items: Items) -> Items:
-        """Return inputs without any that stand for a decision; those are made that they depend on."""
+        """Return inputs in which pending decisions are replaced by their inputs; those that they depend on are made."""
         waiting = _pending(items)[::-1]
         while waiting:
             number = waiting[-1]
@@ -147,7 +147,7 @@ class GraphRun(ABC):
         return move.inputs
 
     def _several(self, items: Items, counts: bool) -> PartitionCount:
-        """Say in how many partitions items stand; at least whether in one."""
+        """Return in how many partitions items are; at least whether in one."""
         if len(items) == 1 and self._has_one(items[0]):
             return 1
         return self.partitions(items) if counts else None

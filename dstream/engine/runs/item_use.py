@@ -46,7 +46,7 @@ class ItemUse:
             may run a function of the user's.
         gives_items: the results are some of the items.
         is_pure: all functions are known as expressions that change nothing, and have nothing that may be changed.
-        most: at most so many are read, the first ones of a split; None: that is unknown.
+        most: the greatest number that is read, the first ones of a split; None: unknown.
     """
 
     is_once: bool = False
@@ -132,7 +132,7 @@ def _most_read(applied: Sequence[Applied], ending: Last | Pulled) -> int | None:
 
 
 def _leaves_items(node: Node | None) -> bool:
-    """Say whether an operation gives some of its items as they are."""
+    """Return whether an operation gives some of its items as they are."""
     if isinstance(node, Chain):
         return all(op.action == "filter" and not op.guards for op in node.ops)
     return _is_order(node) or isinstance(node, Limit | Skip | TakeWhile | DropWhile | Distinct | Hint)
@@ -143,7 +143,7 @@ def _gives_all(applied: Applied) -> bool:
 
 
 def _is_order(node: Any) -> bool:
-    """Say whether an operation gives items, or the first of them, in the order of their keys."""
+    """Return whether an operation gives items, or the first of them, in the order of their keys."""
     return node is not None and node.needs_all == "sorted" and len(node.inputs()) == 1
 
 
@@ -280,7 +280,7 @@ class _Seen:
 
 
 def _is_ours(function: Any) -> bool:
-    """Say whether a function calls none of the user's that it has got as an argument."""
+    """Return whether a function calls none of the user's that it has got as an argument."""
     if isinstance(function, functools.partial):
         return not function.keywords and all(map(_is_ours, (function.func, *function.args)))
     if type(function) in (type, BuiltinFunctionType, MethodDescriptorType):

@@ -107,7 +107,7 @@ class Border(Protocol):
         ...
 
     def is_crossed(self, splits: ListedSplits, each: Splits, piece: int) -> bool:
-        """Say whether the pieces of an input are better read elsewhere, from the number `piece` on."""
+        """Return whether the pieces of an input are better read elsewhere, from the number `piece` on."""
         ...
 
     def remote(self, run: BegunRun) -> Remote | None:

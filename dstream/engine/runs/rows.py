@@ -45,7 +45,7 @@ class ShuffleFiles:
         return Storing(self._folder.path, most)
 
     def moved(self, rows: Sequence[Row], parent: str, most: int) -> tuple[Row, ...]:
-        """Return rows that were handed on, of which so many bytes at most are in memory."""
+        """Return rows that were handed on, of which at most `most` bytes are in memory."""
         written = map(handed_on, self.storing(parent, most).stored(row for row in rows if not is_stored(row)))
         moved = tuple(row if is_stored(row) else next(written) for row in rows)
         deque(written, maxlen=0)  # The file is complete when the last row has been asked for.

@@ -94,7 +94,7 @@ class HeldSplit(SharedInProcess):
         self._step = step
 
     def read(self) -> Iterator[Any]:
-        """Give copies of the items, but for those that nobody can change."""
+        """Give copies of the items, but for the immutable ones."""
         if self._copier is not None:
             return iter(self._copier(self._split.items))
         items, self._split = self._split.items, None
@@ -136,7 +136,7 @@ class ListedSplits:
     """The splits of one run of a graph.
 
     Args:
-        counting: gives the operation that counts the items that tasks read; None if nobody wants to know.
+        counting: gives the operation that counts the items that tasks read; None if they are not counted.
         use: what is done with items of the caller's in this process, unless `packed` lets them travel; None: they
             are pickled.
     """
@@ -253,7 +253,7 @@ class ListedSplits:
             yield Piece(HeldSplit(held, None if is_once else copier, step), (), (), step)
 
     def _share_nothing(self, copier: Copier, items: list[Any]) -> bool:
-        """Say whether what read functions make of copies of items shares nothing that may be changed."""
+        """Return whether what read functions make of copies of items shares nothing that may be changed."""
         names = None if self._use is None else self._use.parts
         # An object of a class may hand on what others have, too, where a function looks at one of its attributes.
         return copier is copied_dicts or are_plain(items) or (names is not None and have_plain_parts(items, names))
@@ -303,7 +303,7 @@ def _whole(split: Split[Any], step: Step) -> Piece:
 
 def _in_batches(split: Split[Any], step: Step) -> Piece:
     """Cut a large split that holds its items itself, so that a worker unpickles a batch at a time."""
-    # Pickled first, which tells the size: most splits are small, and stay whole.
+    # Pickled first, for the size: most splits are small, and stay whole.
     whole = _whole(split, step)
     if whole.size() <= _LARGEST_SPLIT:
         return whole

@@ -55,7 +55,7 @@ def main() -> None:
         pass  # What cannot be loaded fails in the task that needs it, where the user sees it.
     os.register_at_fork(after_in_child=_renew_chance)
     gc.collect()
-    gc.freeze()  # A worker looks for garbage at the end of each task: what stands here is none.
+    gc.freeze()  # A worker looks for garbage at the end of each task: the objects of the daemon are none.
     daemon.__dict__["gc"] = Collecting()  # It calls `gc.collect()` there, and nothing else of it.
     daemon.manager()
 
@@ -102,7 +102,7 @@ class Collecting:
 def _renew_chance() -> None:
     """Let each worker draw numbers of its own.
 
-    Python's generator does that itself; NumPy's would go on where that of the parent stood.
+    Python's generator does that itself; NumPy's would continue at the state of the parent.
     """
     random = sys.modules.get("numpy.random")
     if random is not None:

@@ -21,7 +21,7 @@ def rows_of_frame(batch: pa.RecordBatch, schema: Any) -> list[Any]:
 
     Args:
         batch: the columns.
-        schema: of the DataFrame, a `pyspark.sql.types.StructType`; its fields stand for the columns by place.
+        schema: of the DataFrame, a `pyspark.sql.types.StructType`; its fields match the columns by position.
 
     Raises:
         SourceError: a value is none of Python.
@@ -136,7 +136,7 @@ _OF_SPARK_ALONE = ("YearMonthIntervalType", "VariantType", "SpatialType")
 
 
 def _is_of_arrow(kind: Any) -> bool:
-    """Say whether Arrow makes the values that Python has of a type."""
+    """Return whether Arrow makes the values that Python has of a type."""
     from pyspark.sql import types
 
     of_spark_alone = tuple(getattr(types, name) for name in _OF_SPARK_ALONE if hasattr(types, name))

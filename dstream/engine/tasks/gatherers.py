@@ -45,7 +45,7 @@ _ENDS = -1
 """The `sequence` of a row with the ends of a partition, which comes before its container."""
 
 _CHUNK = 256
-"""At most so many items are read together, to know the last of them."""
+"""The greatest number of items that are read together, to know the last of them."""
 
 
 @record(slots=False)
@@ -170,7 +170,7 @@ class AccumulateAcross:
 
 @record(slots=False)
 class WriteWithHead:
-    """Write the items, then tell how many there are, and the first few of them.
+    """Write the items, then their number, and the first few of them.
 
     Attributes:
         count: how many of them.
@@ -223,7 +223,7 @@ def _items(first: Row, rows: Iterator[Row]) -> Iterator[Any]:
 
 
 def _passed_by(rows: Iterator[Row]) -> Iterator[Any]:
-    """Skip the rows that nobody needed, with side rows of `peek` steps among them."""
+    """Skip the rows that were not needed, with side rows of `peek` steps among them."""
     # The `yield` below makes this a generator, so that nothing is skipped before the items were taken.
     deque(rows, maxlen=0)
     return
@@ -232,7 +232,7 @@ def _passed_by(rows: Iterator[Row]) -> Iterator[Any]:
 
 @record(slots=False)
 class WriteWithTotal:
-    """Write the items, then tell the value of them all, which nobody needs of the last partition."""
+    """Write the items, then the value of them all, which is not needed of the last partition."""
 
     kind: RunningValue[Any, Any]
     step: Step

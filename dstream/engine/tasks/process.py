@@ -150,7 +150,7 @@ class SentFiles:
     sent: Payloads | None
 
     def arrived(self) -> JobFiles:
-        """Return them as they stand on this machine, where the first task unpacks them."""
+        """Return the files on this machine, where the first task unpacks them."""
         if self.sent is None:
             return self.files
         from pyspark import SparkFiles

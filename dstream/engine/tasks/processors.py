@@ -35,8 +35,8 @@ class EdgeToPart:
         inlet: its number there.
         senders: how many processors, or tasks, send by it.
         processors: how many processors its destination has.
-        behind: how many targets stand before the first of these.
-        source: what stands in rows there as their source, for the first of the senders.
+        behind: how many targets precede the first of these.
+        source: the source in rows of the first of the senders.
         step: what a failure of its key function belongs to.
     """
 
@@ -111,7 +111,7 @@ class _Routing:
 
 
 def _travelling(items: list[Any]) -> Any:
-    """Return a block as it travels; one with marks tells so by its class."""
+    """Return a block as it is sent; one with marks has a class of its own."""
     return travelling(items) if type(items) is list else items
 
 

@@ -80,7 +80,7 @@ class ReadPlaces:
 
     Attributes:
         first: the number of the first partition of the side.
-        before: how many items stand before each of its partitions.
+        before: how many items precede each of its partitions.
         most: items at this place and behind it are left out.
     """
 

@@ -124,7 +124,7 @@ class RouteEvenly:
     """Send the same number of neighbouring items to each target.
 
     Attributes:
-        before: how many items stand before each partition; at the end, how many there are.
+        before: how many items precede each partition; at the end, how many there are.
     """
 
     before: Sequence[int]
@@ -219,7 +219,7 @@ class RouteSide:
 
 
 _MOST_JOINED = 16_384
-"""The number of items of a side that are looked at together, if their keys may stand in columns."""
+"""The number of items of a side that are looked at together, if their keys may be stored in columns."""
 
 
 @record(slots=False)
@@ -355,7 +355,7 @@ class _ColumnRouter:
             self._growth.start()
 
     def table(self, table: GroupTable | StringGroupTable) -> Iterator[Row]:
-        """Give groups that stand in columns; nothing waits before them."""
+        """Give groups in columns; nothing waits before them."""
         from dstream.operators.columns.groups import parts_by_target  # loads NumPy, which made the table
 
         for target, part in parts_by_target(table, len(self._held)):
@@ -363,7 +363,7 @@ class _ColumnRouter:
             yield Row(target, self._task.partition, self._sequence, ITEMS, len(part), dumps(part))
 
     def joined(self, rows: JoinRows, parts: frozenset[str] | None = None) -> Iterator[Row]:
-        """Give rows of a side of a join whose keys stand in columns; nothing waits before them."""
+        """Give rows of a side of a join whose keys are in columns; nothing waits before them."""
         from dstream.operators.joins.columns import sent_to_targets  # loads NumPy, which made the keys
 
         yield from self.rest()

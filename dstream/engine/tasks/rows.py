@@ -100,7 +100,7 @@ COUNTS = -8
 """The channel of how many rows a task has sent to a target, behind all of them; only epochs have it."""
 
 STORED = -9
-"""The channel of a row whose own channel is in its payload, with the place in a file where its own payload stands."""
+"""The channel of a row whose own channel is in its payload, with the position in a file of its own payload."""
 
 LARGEST = 2**31 - 2**20
 """The most bytes that a payload may have in any memory: Arrow and Java count less than 2 GiB in an array."""
@@ -227,15 +227,15 @@ class Storing:
     """Writer of large parts of a task's rows into a file.
 
     Attributes:
-        folder: of such files; it is there as long as somebody wants them.
-        most: so many bytes of a task travel with its rows.
+        folder: of such files; it exists as long as they are needed.
+        most: how many bytes of a task are sent with its rows.
     """
 
     folder: str
     most: int
 
     def stored(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """Give the rows, or in their place where their payload stands.
+        """Give the rows, or in their place the locations of their payloads.
 
         Raises:
             EngineError: the disk is full, or cannot be written to.
@@ -287,7 +287,7 @@ def _close(file: BinaryIO) -> None:
 
 
 def handed_on(row: Row) -> Row:
-    """Return a row as the driver hands it on: with its own channel, and its payload or the place where that stands."""
+    """Return a row as the driver hands it on: with its own channel, and its payload or the location of that."""
     if row.channel != STORED:
         return row._replace(payload=bytes(row.payload))
     channel, place = loads(row.payload)
@@ -296,7 +296,7 @@ def handed_on(row: Row) -> Row:
 
 
 def is_stored(row: Row) -> bool:
-    """Say whether the payload of a row that was handed on is in a file."""
+    """Return whether the payload of a row that was handed on is in a file."""
     return isinstance(row.payload, _Place)
 
 
@@ -315,7 +315,7 @@ LAST = 2**62
 
 
 def rows_of_watermarks(known: Watermarks, partition: int, sink: object) -> Iterator[Row]:
-    """Give the watermarks that a task knows at its end, once for each target; a sink may have told them itself.
+    """Give the watermarks that a task has at its end, once for each target; a sink may have sent them itself.
 
     Args:
         known: the watermarks.
@@ -342,7 +342,7 @@ def targets_of(sink: object) -> int:
 
 
 def counts_itself(sink: object) -> bool:
-    """Say whether a sink counts its rows, and whoever reads them looks whether they have all arrived."""
+    """Return whether a sink counts its rows, so that their reader checks that all of them have arrived."""
     return bool(getattr(sink, "counts_rows", False))
 
 
@@ -407,7 +407,7 @@ def check_arrived(heard: int, tasks: int, sent: Mapping[int, int], arrived: Mapp
     """Compare the rows that arrived at a target with the rows sent there.
 
     Args:
-        heard: how many tasks have said what they sent.
+        heard: how many tasks have reported what they sent.
         tasks: how many have sent something.
         sent: how many rows, by their sources.
         arrived: how many came.
@@ -418,7 +418,7 @@ def check_arrived(heard: int, tasks: int, sent: Mapping[int, int], arrived: Mapp
     """
     if heard != tasks:
         raise EngineError(f"the shuffle before {step} lost rows: {heard} of {tasks} tasks were heard of")
-    # Also sources that have said nothing: rows which were not sent are as wrong as missing ones.
+    # Also sources that have reported nothing: rows which were not sent are as wrong as missing ones.
     for source in sorted({*sent, *arrived}):
         number, came = sent.get(source, 0), arrived.get(source, 0)
         if came != number:

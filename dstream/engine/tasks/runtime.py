@@ -72,8 +72,8 @@ def _place(row: Row) -> tuple[int, int, int]:
 _UNSEEN = 512
 """Items of one channel that are buffered for the driver before their size is measured."""
 _BEFORE_ITEMS = -(2**62)
-"""The first `sequence` of rows beside items: a shuffle brings them before the items of their task, so that whoever
-reads no further than some item has had what was seen and noted of those before it."""
+"""The first `sequence` of rows beside items: a shuffle brings them before the items of their task, so that a
+reader of some item has what was seen and noted of those before it."""
 
 
 class StageTask:

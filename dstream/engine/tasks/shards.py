@@ -67,7 +67,7 @@ class RouteToShards:
         except SerializationError as error:
             with naming(self.step):
                 _look_at_each(counted.partials)
-            raise error  # Of what stands before this step.
+            raise error  # The error of a step before this one.
         watermarks = task.watermarks.all()
         for target in range(self.targets):
             # What a task counted is counted once, at some target.
@@ -151,7 +151,7 @@ class _Arrived:
     Attributes:
         rows: how many rows with partials.
         sent: how many there should be.
-        heard: how many tasks have said that.
+        heard: how many tasks have reported that.
     """
 
     rows: Counter[int] = field(default_factory=Counter)

@@ -48,7 +48,7 @@ class SortRuns:
     """Write the items in sorted runs, and a sample of each run.
 
     Attributes:
-        columns: how keys may stand in columns; None: Python compares them.
+        columns: how keys may be stored in columns; None: Python compares them.
         looks: refuse an item of the first run, in the name of what takes the items later.
     """
 
@@ -96,7 +96,7 @@ class SortRuns:
         return items, Batcher().batches(items)
 
     def _may_have_ranks(self, run: Any) -> bool:
-        """Say whether the first key is a number, if it has to be made."""
+        """Return whether the first key is a number, if it has to be made."""
         if self.columns is None or not isinstance(run, list):
             return self.columns is not None
         with naming(self.step):
@@ -155,7 +155,7 @@ def _apart(size: int, rows: int) -> int:
 class RouteByRange:
     """Cut batches that are sorted and send each part to the target of its range of keys.
 
-    The items of the sample that divide it evenly are the borders; keys equal to a border stand right of it.
+    The items of the sample that divide it evenly are the borders; keys equal to a border are right of it.
 
     Attributes:
         sample: lists of items, pickled.

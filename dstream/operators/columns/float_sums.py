@@ -113,7 +113,7 @@ def _carried(digits: Int64s) -> Int64s:
 
 
 def are_added_exactly(column: Floats) -> bool:
-    """Return whether floats have sums of few digits: neither infinities nor NaN, and none far larger than another one."""
+    """Return whether floats have sums of few digits: no infinities, no NaN, and none far larger than another."""
     least, greatest = _bounds_of(column)
     # NaN too, which `max` of NumPy gives wherever there is one.
     if not math.isfinite(greatest):

@@ -228,7 +228,7 @@ class ClassicPort:
                 context.setLocalProperty(CARRIED, None)  # type: ignore[arg-type]  # None removes it
 
     def may_carry(self) -> bool:
-        """Look whether Java has to send a broadcast along, and whether a plan has to say where workers log (4.3)."""
+        """Return whether no broadcast has to be sent along by Java, and no log of workers to be set by a plan (4.3)."""
         context: Any = self.session.sparkContext
         return (
             self._lets_carry
@@ -238,7 +238,7 @@ class ClassicPort:
 
     @functools.cached_property
     def _lets_carry(self) -> bool:
-        """Whether workers get modules without a plan, threads have properties of their own, and nobody writes them.
+        """Whether workers get modules without a plan, threads have properties of their own, which are not logged.
 
         Spark writes the properties of each job into its event log, as they are (4.3): what the functions and the source
         of a stage know, such as the password of a database, and tens of kilobytes for each job.

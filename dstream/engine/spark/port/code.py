@@ -95,7 +95,7 @@ def _places(name: str) -> Iterator[Path]:
 
 
 def _is_ours(name: str) -> bool:
-    """Say whether Python finds our package by this name: a file of the user's may have a short name."""
+    """Return whether Python finds our package by this name: a file of the user's may have a short name."""
     module = sys.modules.get(name)
     file = getattr(find_spec(name), "origin", None) if module is None else getattr(module, "__file__", None)
     return file is not None and os.path.realpath(file) == os.path.realpath(_HOME / name / "__init__.py")
@@ -136,7 +136,7 @@ def _files(module: ModuleType) -> Iterator[Path]:
 
 
 def _is_of_the_user(place: Path) -> bool:
-    """Say whether `place` lies in a folder of the search path, and is not installed, nor of one job alone."""
+    """Return whether `place` lies in a folder of the search path, and is not installed, nor of one job alone."""
     folder = str(place.parent)
     return not is_installed(str(place)) and folder in map(os.path.abspath, sys.path) and not is_of_a_job(folder)
 
@@ -172,5 +172,5 @@ def _contents(place: Path) -> Iterator[Path]:
 
 
 def _leads_back(folder: Path) -> bool:
-    """Say whether a folder is a link to one that it lies in, which would have it again, and so on."""
+    """Return whether a folder is a link to one that it lies in, which would have it again, and so on."""
     return folder.is_symlink() and folder.resolve() in (above.resolve() for above in folder.parents)

@@ -1,8 +1,8 @@
 """`ConnectPort`: a Spark session on a server, which is reached through Spark Connect.
 
-What Spark Connect (4.3) has no form of: how many partitions a frame has, which a job counts; accumulators, so that
-nobody sees how many items were read; rows that are kept for a session are not there for another, not even for its
-clone. They stay on the server until Java's collector comes, after the client has said that nobody needs them.
+Spark Connect (4.3) lacks: the number of partitions of a frame, which a job counts; accumulators, so that
+the number of items read is not shown; rows that are cached for a session are not visible to another, not even to its
+clone. They stay on the server until Java's garbage collector runs, after the client has released them.
 
 Rows are kept by local checkpoints, as in a classic session. `persist()` is no way to keep them: Spark finds what it
 holds by comparing plans, so that a second stream of the same functions would be given the rows of the first.
@@ -42,7 +42,7 @@ _LONGEST_CANCEL = 10.0
 _BETWEEN_CANCELS = 0.05
 _UNITS = {"k": 2**10, "": 2**20, "m": 2**20, "g": 2**30, "t": 2**40}
 _in_thread = threading.local()
-"""The jobs that run in a thread, innermost last: Spark tells a session, not a job, how far it is."""
+"""The jobs that run in a thread, innermost last: Spark reports progress to a session, not to a job."""
 
 
 def _bytes_of(setting: str) -> int:
@@ -64,7 +64,7 @@ class ConnectPort:
         of: the port to the session that it was cloned from.
 
     Attributes:
-        clones: the clones of the session that somebody holds.
+        clones: the clones of the session that are referenced.
     """
 
     def __init__(self, session: Any, of: ConnectPort | None = None) -> None:
@@ -107,7 +107,8 @@ class ConnectPort:
         clone.client.set_retry_policies(self.session.client.get_retry_policies())
         self.clones.add(clone)
         weakref.finalize(clone, _end, clone.client).atexit = False
-        # So it ends by Python's collector, which tells `_end` first; its `__del__` closes the way to the server (4.3).
+        # So it ends by Python's collector, which calls `_end` first; its `__del__` closes the channel to the server
+        # (4.3).
         clone.dstream_itself = clone
         for name, value in settings.items():
             clone.conf.set(name, value)
@@ -151,7 +152,7 @@ class ConnectPort:
     def pinned(self, frame: DataFrame) -> DataFrame:
         with _active(self.session):
             kept: Any = frame.localCheckpoint(eager=False)
-        left_to_parent(kept._plan)  # Its end tells the server to forget the rows.
+        left_to_parent(kept._plan)  # Its end releases the rows on the server.
         return kept  # type: ignore[no-any-return]
 
     def partitions(self, pinned: DataFrame) -> int:
@@ -159,7 +160,7 @@ class ConnectPort:
         return int(self.mapped(pinned, numbered, PARTITION).count())
 
     def release(self, pinned: DataFrame) -> None:
-        """Do nothing: the frame itself tells the server when nobody holds it."""
+        """Do nothing: the frame itself releases them on the server when it is collected."""
 
     def in_turn(self, frame: DataFrame) -> Iterator[Row]:
         rows = frame.toLocalIterator(prefetchPartitions=True)
@@ -230,13 +231,13 @@ class ConnectJobs:
 
 
 def _end(client: Any) -> None:
-    """End the session of a clone that nobody holds, in a thread: the garbage collector waits for no server."""
+    """End the session of a clone without references, in a thread: the garbage collector waits for no server."""
     if not is_forked() and not client.is_closed:
         threading.Thread(target=_released, args=(client,), name="dstream-clone", daemon=True).start()
 
 
 def _released(client: Any) -> None:
-    with suppress(Exception):  # The server, which may be gone, ends sessions that nobody uses.
+    with suppress(Exception):  # The server, which may be gone, ends unused sessions.
         client.release_session()
         client.close()
 

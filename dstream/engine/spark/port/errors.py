@@ -149,7 +149,7 @@ def lacking_on_workers(text: str, session: Any) -> SetupError | None:
 
     Args:
         text: that of Spark's exception.
-        session: where a job may look; None if nobody may.
+        session: where a job may look; None if none may.
     """
     found = _words(text, session)
     if found is None:
@@ -385,7 +385,7 @@ def _refusal(words: str, advice: str) -> EngineError:
 
 
 def _was_interrupted(error: BaseException) -> bool:
-    """Say whether `error` arose while a KeyboardInterrupt was handled."""
+    """Return whether `error` arose while a KeyboardInterrupt was handled."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, KeyboardInterrupt):
         cause = cause.__context__
@@ -419,7 +419,7 @@ _of_parent: WeakSet[Any] = WeakSet()
 
 
 def is_forked() -> bool:
-    """Say whether Spark, as this process knows it, works for the process that this one was forked from."""
+    """Return whether Spark, as this process knows it, works for the process that this one was forked from."""
     return _is_forked
 
 
@@ -442,7 +442,7 @@ def talks_to_a_server() -> None:
 def left_to_parent(held: H) -> H:
     """Return `held`, which talks to Spark when it ends, and lives for ever in processes that are forked meanwhile.
 
-    An iterator would tell Spark, on the socket of the parent, to send no more; a frame, to forget its rows (4.3).
+    An iterator would stop Spark, on the socket of the parent, from sending more; a frame would release its rows (4.3).
     """
     _of_parent.add(held)
     return held

@@ -41,11 +41,11 @@ class SparkJobs(Protocol):
         ...
 
     def cancel(self) -> None:
-        """Cancel the jobs, also one that is about to begin, and nobody else's."""
+        """Cancel these jobs only, also one that is about to begin."""
         ...
 
     def how_far(self) -> HowFar | None:
-        """Say how far the newest job is; None if none runs, or none that is known yet."""
+        """Return how far the newest job is; None if none runs, or none that is known yet."""
         ...
 
 
@@ -67,11 +67,11 @@ class Port(Protocol):
         ...
 
     def is_running(self) -> bool:
-        """Say whether nobody has stopped Spark, as far as this process may ask it."""
+        """Return whether Spark was not stopped, as far as this process may ask it."""
         ...
 
     def is_alive(self) -> bool:
-        """Say whether Spark runs and answers, which is asked of it."""
+        """Return whether Spark runs and answers, which is asked of it."""
         ...
 
     def with_settings(self, settings: Mapping[str, str]) -> Port:
@@ -79,11 +79,11 @@ class Port(Protocol):
         ...
 
     def workers_see_files(self) -> bool:
-        """Say whether workers see the files of this process."""
+        """Return whether workers see the files of this process."""
         ...
 
     def reads(self, frame: DataFrame) -> bool:
-        """Say whether the session may read `frame`, which may be of another session."""
+        """Return whether the session may read `frame`, which may be of another session."""
         ...
 
     def column(self, name: str) -> Column:
@@ -139,7 +139,7 @@ class Port(Protocol):
         ...
 
     def partitions(self, pinned: DataFrame) -> int:
-        """Return in how many partitions the rows of a pinned frame stand."""
+        """Return how many partitions the rows of a pinned frame have."""
         ...
 
     def release(self, pinned: DataFrame) -> None:

@@ -127,7 +127,7 @@ class SparkEngine:
         list(runner.rows(last_rows(SplitSegment(nothing), WriteItems(), 0, runner)))
 
     def is_lost(self) -> bool:
-        """Say whether Spark was stopped, or its process is gone."""
+        """Return whether Spark was stopped, or its process is gone."""
         return not self._backend.port.is_alive()
 
     def close(self) -> None:

@@ -338,7 +338,7 @@ def pulled(run: SparkRun, ending: Pulled) -> Iterator[Any]:
 
 
 def part(items: Generator[Any, None, None], skipped: int, count: int) -> Iterator[Any]:
-    """Give some of the items, and end the run that gives them before the end is told."""
+    """Give some of the items, and end the run that gives them before the end is reported."""
     with closing(items):
         yield from some(items, skipped, count)
 

@@ -140,7 +140,7 @@ class SparkGraphRun(GraphRun):
         return None
 
     def _needs_no_plan(self, vertex: Vertex, follow: int) -> bool:
-        """Say whether a vertex has such a segment, and its rows are read by one shuffle alone."""
+        """Return whether a vertex has such a segment, and its rows are read by one shuffle alone."""
         if vertex.is_kept or id(vertex) in self._asked or id(vertex) in self._frames:
             return False
         match vertex.inputs:
@@ -274,7 +274,7 @@ class SparkGraphRun(GraphRun):
         return Frame(frame, self._count(each), each.reader, operations_of(each.applied), sent)
 
     def _come_here(self, each: Rows, follow: int = 0) -> bool:
-        """Say whether rows are shuffled through this process, behind at most `_DEEPEST` shuffles that are, too."""
+        """Return whether rows are shuffled through this process, behind at most `_DEEPEST` shuffles that are, too."""
         if id(each.taken) not in self._come:
             self._come[id(each.taken)] = (
                 each.targets is not None

@@ -125,7 +125,7 @@ class OrderedSegments:
         return OrderedSegments(tuple(segment.pipe(operation) for segment in self.segments))
 
     def has_one_partition(self) -> bool:
-        """Say whether all items stand in one partition, so that operations need not look beyond it."""
+        """Return whether all items are in one partition, so that operations need not look beyond it."""
         if len(self.segments) != 1:
             return False
         (segment,) = self.segments
@@ -263,7 +263,7 @@ class CachedRows(HeldByContext):
     """The rows of a cached stream, where they were computed; the executors forget them with this object.
 
     Attributes:
-        partitions: in how many partitions they stand.
+        partitions: the number of their partitions.
     """
 
     def __init__(self, rows: DataFrame, partitions: int, runner: StageRunner) -> None:

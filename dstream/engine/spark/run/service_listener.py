@@ -28,7 +28,7 @@ _SECRET_BYTES = 32
 
 
 class ServiceListener:
-    """Tells workers that a run has ended.
+    """Notifier of workers of the end of a run.
 
     Args:
         host: by which name or address workers reach this machine.
@@ -60,7 +60,7 @@ class ServiceListener:
         self._listening.close()
         self._listening = None
         until, answers = time.monotonic() + _LONGEST_END, []
-        # All are told before any is waited for, so that workers destroy their services at the same time.
+        # All are notified before any is waited for, so that workers destroy their services at the same time.
         for each in connections:
             with suppress(OSError):
                 each.sendall(b"E")

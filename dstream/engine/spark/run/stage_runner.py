@@ -172,8 +172,8 @@ class RunOptions:
         files: travel with the job; its tasks have plans of their own anyway.
         storing: puts what is large of the rows into files; None: all of them come whole.
         hands_failures_on: exceptions of stages are results, and Spark runs no task again; otherwise they fail the task.
-        counts_rows: stages say how many rows they have sent to each target, as those of an epoch do.
-        is_one_task: one task does all work, unless the plan says how many there are.
+        counts_rows: stages report how many rows they have sent to each target, as those of an epoch do.
+        is_one_task: one task does all work, unless the plan has a number of tasks.
         hashes_without_seed: tasks of this process, which has a seed of its own, write rows for the same targets.
     """
 
@@ -210,7 +210,7 @@ class StageRunner:
         return StageRunner(self.backend, options)
 
     def shuffle_folder(self) -> str | None:
-        """Return where rows may stand whose shuffle goes through this process, as in epochs; None: Spark moves them.
+        """Return the folder of rows whose shuffle passes through this process, as in epochs; None: Spark moves them.
 
         The jobs of a run with files have plans of their own anyway.
         """
@@ -270,7 +270,7 @@ class StageRunner:
         return NO_RUN if work is None else RunOfTask(work.tag, None if services is None else services.address())
 
     def partitions(self, pinned: DataFrame) -> int:
-        """Return in how many partitions the rows of a pinned frame stand, for which a job may have to run."""
+        """Return how many partitions the rows of a pinned frame have, for which a job may have to run."""
         with translated(self.port.session), self._job():
             return self.port.partitions(pinned)
 
@@ -324,7 +324,7 @@ class StageRunner:
 
 
 def _for_driver(rows: Iterator[Row]) -> Iterator[Row]:
-    """Give the rows without those that tell tasks of watermarks, and of rows; raise the exception that ended a task."""
+    """Give the rows without those of watermarks and of counts, which are for tasks; raise the exception of a task."""
     return (row for row in _unfailed(rows) if row.channel not in (WATERMARKS, COUNTS))
 
 

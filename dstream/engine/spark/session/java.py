@@ -2,7 +2,7 @@
 
 Java reads, checks and links some 20,000 classes before the first result. It can write them into a file when it ends,
 and map that file when it starts again. The file belongs to one Java and to the jars of one Spark, and Java itself does
-not use one that does not fit. It is code, so one that somebody else could have written is not used.
+not use one that does not fit. It is code, so one that another user could have written is not used.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Java:
 
 
 def has_java_options(config: Mapping[str, str]) -> bool:
-    """Say whether somebody may have chosen options for the JVM: a second choice of a garbage collector would end it."""
+    """Return whether options for the JVM may be set elsewhere: a second choice of a garbage collector would end it."""
     folder = Path(os.environ.get("SPARK_CONF_DIR") or Path(spark_home()) / "conf")
     names = ("SPARK_SUBMIT_OPTS", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
     return (
@@ -82,7 +82,7 @@ def find_java() -> Java:
 def answer_of(java: str) -> str | None:
     """Return the output of `java -version`; it is asked once.
 
-    None if it is a stand-in without a Java behind it, as macOS has one.
+    None if it is a stub without a Java behind it, as on macOS.
     """
     try:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
@@ -111,13 +111,13 @@ def _installers() -> dict[str, str]:
         "apk": f"{sudo}apk add openjdk17-jre-headless",
         "pacman": f"{sudo}pacman -S jre17-openjdk-headless",
         "zypper": f"{sudo}zypper install java-17-openjdk-headless",
-        # Homebrew puts it where nobody looks.
+        # Homebrew puts it into no default location.
         "brew": f"brew install openjdk@17 && export JAVA_HOME={home}",
     }
 
 
 def _is_new_debian() -> bool:
-    """Say whether this is a Debian without Java 17: 13 has 21 and newer."""
+    """Return whether this is a Debian without Java 17: 13 has 21 and newer."""
     try:
         system = platform.freedesktop_os_release()
     except OSError:
@@ -134,7 +134,7 @@ _FREE_BYTES = 2**30
 _NEXT_TRIAL = 7 * 24 * 60 * 60.0
 """Seconds until an archive is tried again that could not be made."""
 _NOT_USED = 30 * 24 * 60 * 60.0
-"""Seconds after which an archive that nobody used is removed, when another one is made."""
+"""Seconds after which an unused archive is removed, when another one is made."""
 _QUIET = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
 """An archive that does not fit is no reason to say anything: Java loads the classes then."""
 _UNSAFE = re.compile(r"[^\w./+@~ -]")
@@ -168,7 +168,7 @@ class ClassArchive:
         return None
 
     def name_of(self, size: int) -> str:
-        """Return the name of an archive of so many bytes."""
+        """Return the name of an archive of `size` bytes."""
         return f"{self.key}-{size}.jsa"
 
     def options(self) -> str:
@@ -182,7 +182,7 @@ class ClassArchive:
         return f'{_QUIET} "-XX:SharedArchiveFile={path}"'
 
     def is_wanted(self) -> bool:
-        """Say whether the archive is to be made: it is not there, has a place, and has not failed lately."""
+        """Return whether the archive is to be made: it is not there, has a place, and has not failed lately."""
         if self.path() is not None or not is_private(self.folder) or self.failed_at() is not None:
             return False
         with suppress(OSError):
@@ -197,8 +197,8 @@ class ClassArchive:
         return None
 
     def make_beside(self) -> None:
-        """Make the archive in a process that nobody waits for, and that gives way to all others."""
-        # `-P` and the folder `/`, so that no file of the user's stands for a module of ours or of Python's.
+        """Make the archive in a process of low priority that is not waited for."""
+        # `-P` and the folder `/`, so that no file of the user's shadows a module of ours or of Python's.
         command = [sys.executable, "-P", "-m", MAKER, str(self.folder), self.key]
         with suppress(OSError):
             subprocess.run(
@@ -230,7 +230,7 @@ class ClassArchive:
 
 
 def class_archive(java: Java) -> ClassArchive | None:
-    """Return where the archive for this Java and the Spark of this process stands; None if it cannot have one."""
+    """Return the archive for this Java and the Spark of this process; None if it cannot have one."""
     home = Path.home() if os.name == "posix" and "HOME" in os.environ else None
     if home is None or java.version is None:
         return None
@@ -244,10 +244,10 @@ def class_archive(java: Java) -> ClassArchive | None:
 
 
 def is_private(folder: Path) -> bool:
-    """Return whether nobody else can change the contents of a folder, whether or not it exists.
+    """Return whether no other user can change the contents of a folder, whether or not it exists.
 
-    It and every folder above it belong to this user or to root, and nobody else can write there, but into folders whose
-    entries belong to those who made them, such as `/tmp`.
+    It and every folder above it belong to this user or to root, and no other user can write there, but into folders
+    whose entries belong to those who made them, such as `/tmp`.
     """
     with suppress(OSError):
         if folder.is_symlink() or (folder.exists() and not _is_ours(folder.stat())):

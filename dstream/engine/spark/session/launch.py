@@ -62,12 +62,12 @@ server knows the session."""
 
 
 def is_server(master: str | None) -> bool:
-    """Say whether a master is a server of Spark Connect."""
+    """Return whether a master is a server of Spark Connect."""
     return master is not None and master.startswith(_SCHEME)
 
 
 def is_connect(session: object) -> bool:
-    """Say whether a session of the user's is one of Spark Connect."""
+    """Return whether a session of the user's is one of Spark Connect."""
     return type(session).__module__.startswith("pyspark.sql.connect.")
 
 
@@ -102,7 +102,7 @@ def connected_port(master: str | None, theirs: Any, settings: Mapping[str, str])
         except BaseException:
             leave(port)
             raise
-        # Few retries before this: a server that never answered is told to the user within a second.
+        # Few retries before this: a server that never answered is reported to the user within a second.
         _retry(session, _RETRIES)
     except PySparkException as error:
         raise SetupError(f"{server} cannot run dstream: {ended(error)}") from error
@@ -211,18 +211,18 @@ def start(settings: Settings, caches: Caches) -> SparkEngine:
 
 
 def starts_here(master: str | None) -> bool:
-    """Say whether a context would start Spark on this machine, rather than use one that runs, or a server."""
+    """Return whether a context would start Spark on this machine, rather than use one that runs, or a server."""
     is_elsewhere = is_server(master) or "PYSPARK_GATEWAY_PORT" in os.environ
     return not is_elsewhere and _running is None and _session_of_the_user() is None
 
 
 def is_running(master: str | None) -> bool:
-    """Say whether a context uses a Spark that runs in this process already."""
+    """Return whether a context uses a Spark that runs in this process already."""
     return not is_server(master) and (_running is not None or _session_of_the_user() is not None)
 
 
 def has_session_of_the_user() -> bool:
-    """Say whether a session runs in this process that this module has not started."""
+    """Return whether a session runs in this process that this module has not started."""
     theirs = _session_of_the_user()
     # Where this module has started Spark, the active session is its own, unless it is one of a server.
     return theirs is not None and (_running is None or is_connect(theirs))
@@ -254,7 +254,7 @@ def known_cores(master: str | None, config: Mapping[str, Any]) -> int | None:
 
 
 def is_cluster(master: str | None) -> bool:
-    """Say whether workers are on other machines: those of a master, of the Spark that runs, or of `spark-submit`."""
+    """Return whether workers are on other machines: those of a master, of the Spark that runs, or of `spark-submit`."""
     session = _session_of_the_user() if _running is None or is_forked() else _running.spark
     if master is None and is_connect(session):
         return True
@@ -340,7 +340,7 @@ def _shared_session(settings: Settings) -> _Running:
 
 
 def _has_died(running: _Running) -> bool:
-    """Say whether the Java process of a session is gone."""
+    """Return whether the Java process of a session is gone."""
     process = getattr(getattr(running.spark.sparkContext, "_gateway", None), "proc", None)
     return process is not None and process.poll() is not None
 

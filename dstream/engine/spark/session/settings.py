@@ -101,7 +101,7 @@ def sql_settings(settings: Settings) -> dict[str, str]:
 
 
 def is_this_machine(master: str | None) -> bool:
-    """Say whether workers see the driver's own files: `local-cluster[...]` counts as a cluster."""
+    """Return whether workers see the driver's own files: `local-cluster[...]` counts as a cluster."""
     return master is not None and (master == "local" or master.startswith("local["))
 
 
@@ -223,7 +223,7 @@ def starting(master: str | None) -> Iterator[None]:
 
     try:
         yield
-    # Some of ours are subclasses of the classes below, and say what is wrong already.
+    # Some of ours are subclasses of the classes below, and describe the problem already.
     except DStreamError:
         raise
     # A constructor in Java raises a Py4JJavaError, which is no PySparkException (4.3).

@@ -97,7 +97,7 @@ _CLOSED = ("BrokenPipeError", "ConnectionResetError", "ConnectionAbortedError", 
 _GLUED_LAST = re.compile(rf"(?<=[^\s(:'\"`])(?:{'|'.join(_CLOSED)})(?::.*)?$")
 """The last line of a traceback right behind other text. Behind a blank the name is a word of a user's line."""
 _NOT_FLUSHED = "PySpark daemon failed to flush the output to the worker process:"
-"""Stands before a traceback of PySpark's (4.3), behind which comes an empty line."""
+"""The line before a traceback of PySpark's (4.3), which an empty line follows."""
 
 
 class _Workers:
@@ -115,7 +115,7 @@ class _Workers:
     def take(self, line: str) -> Iterator[str]:
         """Give the lines that the user should see, now that `line` has come."""
         if start := self._start_of_piece(line):
-            yield line[:start]  # Somebody's line that goes on behind it.
+            yield line[:start]  # The beginning of a line that another process writes.
             line = line[start:]
         text = line.rstrip("\n")
         frame = _FRAME.match(text)
@@ -190,7 +190,7 @@ class _Workers:
 
 
 def _goes_on(before: str, text: str) -> bool:
-    """Say whether a line is the source of the frame in the line before it, or the marks below that source."""
+    """Return whether a line is the source of the frame in the line before it, or the marks below that source."""
     return (_SOURCE if _FRAME.match(before) else _MARKS).match(text) is not None
 
 
@@ -215,7 +215,7 @@ JVM_OPTIONS = (
 
 
 def archive_for(settings: Settings) -> ClassArchive | None:
-    """Return the archive of classes, if Java starts for this session, and nobody else chooses its options."""
+    """Return the archive of classes, if Java starts for this session, and its options are not chosen elsewhere."""
     from pyspark import SparkContext
 
     is_possible = settings.class_archive and _chooses_java_options(settings.master or "local[*]", settings.config)
@@ -461,7 +461,7 @@ def _let_information_through(spark: SparkSession) -> None:
 
 
 def quiet_py4j() -> None:
-    """Keep py4j's messages on each connection out of the user's log, unless somebody has given it a level."""
+    """Keep py4j's messages on each connection out of the user's log, unless its level is set."""
     logger = logging.getLogger("py4j")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.WARNING)
