@@ -133,7 +133,7 @@ def is_known_zone(kind: object) -> bool:
 
 def is_zone_info(kind: object) -> bool:
     """Say whether a class is `zoneinfo.ZoneInfo`."""
-    # Its module is slow to load, and whoever has the class has loaded it.
+    # Its module is slow to load, and code that has the class has loaded it.
     module = sys.modules.get("zoneinfo")
     return module is not None and kind is module.ZoneInfo
 

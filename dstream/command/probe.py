@@ -82,7 +82,7 @@ class Probe:
     def end(self) -> None:
         """End the process with all that it started, such as a JVM; a second call does nothing.
 
-        A JVM that has answered is told to end, and removes its folders after this process has ended.
+        A JVM that has answered is asked to end, and removes its folders after this process has ended.
         """
         if self._is_ended:
             return
@@ -103,7 +103,7 @@ def _fast_start() -> dict[str, str]:
 
 
 def _storage() -> Iterator[Finding]:
-    """Put something into a collection that nobody else has, read it, and remove it again."""
+    """Write a value into a collection of its own, read it, and remove it again."""
     url = configured({})["storage"]
     with connect(engine="local") as ctx:
         count, shown = len(ctx.collections()), ctx.running_storage().url
@@ -138,7 +138,7 @@ def _place_of_trial(url: str) -> Iterator[tuple[str, str]]:
 def _spark() -> Iterator[Finding]:
     """Start Spark and let a function travel to its workers and back.
 
-    A Spark of this process is not closed: it ends with the process, and nobody has to wait for it.
+    A Spark of this process is not closed: it ends with the process, without being waited for.
     """
     started = time.perf_counter()
     ctx = connect(engine="spark")
