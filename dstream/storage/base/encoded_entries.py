@@ -231,7 +231,7 @@ def updated(
 
     Args:
         codec: that of the collection.
-        old: the values that are there, empty or None where there is none.
+        old: the stored values, empty or None where there is none.
         written: what a job has written for each key, encoded as if it were a value.
         update: makes the new values.
     """

@@ -104,7 +104,7 @@ class NamedFolder:
             raise self._named(error, "looking for", path) from error
 
     def missing(self, paths: Sequence[str]) -> list[str]:
-        """Return those of some paths at which there is no file."""
+        """Return the paths at which there is no file."""
         with self._naming("looking for", ""):
             return self.folder.missing(list(map(self._look, paths)))
 
@@ -305,7 +305,7 @@ class FolderStateFiles:
 
     @staticmethod
     def of(trust: Trust, job: str) -> FolderStateFiles:
-        """Look at who could write into the folder, and return the files in it.
+        """Check which users can write into the folder, and return the files in it.
 
         Raises:
             IllegalStateError: it is a symbolic link.

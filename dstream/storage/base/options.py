@@ -145,7 +145,7 @@ MOST_BYTES = 64_000_000
 """A record travels as a whole."""
 
 _LONGEST = 400
-"""Of a name, in characters; a key of S3 has at most 1024 bytes, of which a URL may take some."""
+"""The longest name, in characters; a key of S3 has at most 1024 bytes, of which a URL may take some."""
 _NAME = re.compile(r"[a-z0-9-]{1,64}(?:/[a-z0-9-]{1,64})*")
 _PREFIX = re.compile(r"(?:[a-z0-9-]{1,64}/)*[a-z0-9-]{0,64}")
 

@@ -1,6 +1,6 @@
 """`Pickles`: the policy for pickled values and for classes that stored data name, also for state.
 
-Unpickling runs code that any user who can write into the storage has chosen; `docs/security.md` tells users what to
+Unpickling runs code that any user who can write into the storage has chosen; `docs/security.md` describes what to
 choose.
 """
 
@@ -77,7 +77,7 @@ class Pickles:
         return Pickles, (self.mode, self.allowed, travelling)
 
     def allowing(self, *classes: type) -> Pickles:
-        """Return the same policy that also allows `classes`."""
+        """Return this policy with `classes` allowed too."""
         new = tuple(dict.fromkeys(kind for kind in classes if kind not in self.allowed))
         # The last one of a name counts: in a notebook a class is defined again and again.
         return replace(self, allowed=self.allowed + new) if new else self

@@ -61,7 +61,7 @@ def _prepared(found: Iterable[Found], limit: float) -> Iterator[str]:
 
 
 class LakeStorage:
-    """A handle to the collections below one folder. All who ask it for one collection share a handle to that."""
+    """A handle to the collections below one folder. All callers that get one collection share a handle to it."""
 
     def __init__(self, url: str, folder: StorageFolder, pickles: Pickles, is_judging: bool = False) -> None:
         self._url = url

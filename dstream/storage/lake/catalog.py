@@ -40,7 +40,7 @@ CollectionKey: TypeAlias = tuple[Kind, str, str]
 """The kind, the name and the identity of a collection."""
 
 FORMAT = 2
-"""Of descriptions, logs and rows."""
+"""The version of the format of descriptions, logs and rows."""
 
 _SETTINGS = {
     # The log must stay whole: a handle that missed versions would take the first gap for the end.
@@ -266,7 +266,7 @@ class LakeCatalog:
         self.handles.pop(place, None)
 
     def pickles(self, description: Description) -> Pickles:
-        """Return which pickles of a collection are loaded, by who can write into its folders as they are now."""
+        """Return which pickles of a collection are loaded, by the users that can now write into its folders."""
         try:
             return self._trust.in_folders(_folder(description.kind, description.name), f"{_data(description)}/{LOG}")
         except OSError as error:
@@ -320,7 +320,7 @@ class LakeCatalog:
 
 
 def _complete(names: StorageFolder, folder: str, files: Iterable[str]) -> list[str]:
-    """Return the generations of a name among files, in order; one that is certain to have been made must be there."""
+    """Return the generations of a name among files, in order; one that was certainly made must be among them."""
     # Others leave files in folders, such as .DS_Store, or .nfs000... on network drives.
     paths = {path for path in files if _GENERATION.fullmatch(path)}
     data = names.last_created(folder)

@@ -92,7 +92,7 @@ class LakeCollection:
         """Compare options with those of the collection, and decide open types.
 
         Raises:
-            ValueError: the options contradict what is there.
+            ValueError: the options contradict the stored ones.
         """
         self._description.shape.check(self._description.kind, self.name, options)
 
@@ -108,7 +108,7 @@ class LakeCollection:
         with self._log.lock:
             self._log.refresh()
             is_settled = decided() is None
-        if not is_settled:  # A turn is taken before the lock, as by all who change something, and only to commit.
+        if not is_settled:  # A turn is taken before the lock, as by each change, and only to commit.
             self._log.commit(decided)
         with self._log.lock:
             self._take_codec()
@@ -170,7 +170,7 @@ class LakeCollection:
     def vacuum(self, older_than: float) -> int:
         """Remove files that no reader can need; also those of collections of this name that were destroyed.
 
-        The journal reaches back as far as the files that are there: events older than `older_than` that
+        The journal reaches back as far as the existing files: events older than `older_than` that
         a compaction has folded are removed as well.
         """
         with self._log.lock:

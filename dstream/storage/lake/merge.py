@@ -59,10 +59,10 @@ Rows = tuple[list[Any], list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """The way in which a job treats the entries that are there.
+    """The way in which a job treats the existing entries.
 
     Attributes:
-        merge: makes one value of the one that is there and the new one; None if the new one replaces it.
+        merge: makes one value of the existing one and the new one; None if the new one replaces it.
         replace: entries that the job does not write disappear.
         journal: old values are kept.
     """
@@ -102,7 +102,7 @@ def merge_bucket(
         bucket: its number.
         new: the rows that a task has written, and how; None if the job has none in this bucket.
         current: the files of the bucket so far, oldest first.
-        plan: what is done with the entries that are there.
+        plan: what is done with the existing entries.
         prefix: how the name of the file begins.
     """
     olds = dict(_current(folder, layout, current, new, plan))
@@ -184,7 +184,7 @@ def _current(
     new: tuple[DataFile, Layout] | None,
     plan: MergePlan,
 ) -> Iterator[tuple[Any, tuple[Any, Any]]]:
-    """Give the entries that are there, by their identity; those that the job does not write only if they disappear."""
+    """Yield the existing entries, by their identity; those that the job does not write only if they disappear."""
     wanted = None if plan.replace else set(_keys(folder, layout, new))
     for keys, batch in newest_rows(folder, files, layout, _COLUMNS):
         entries = zip(identities(layout, keys), zip(keys, layout.values(batch), strict=True), strict=True)
@@ -310,7 +310,7 @@ class LakeEntryWriter:
         layout: their columns; types that are open are decided by the first entry.
         buckets: into how many buckets keys are divided.
         prefix: how the names of this job's files begin.
-        plan: what is done with the entries that are there.
+        plan: what is done with the existing entries.
         groups: the files of each bucket when the job began, if the plan reads them.
         begun: the newest commit at that moment.
     """
@@ -370,7 +370,7 @@ class LakeEntryWriter:
         try:
             merged = merge_bucket(self.folder, layout, new.bucket, (new, layout), current, self.plan, self.prefix)
         except FileGoneError:
-            merged = None  # compacted and vacuumed since the job began; the driver merges with what is there then
+            merged = None  # compacted and vacuumed since the job began; the driver merges with the entries of that time
         return self.begun, types, tuple(new), merged and tuple(merged)
 
     def _updated(self, written_by: Layout, new: DataFile) -> Any:

@@ -7,9 +7,9 @@ The number counts the files of a name and becomes their names. The version is th
 again when a record was removed, which is a file of version 0. The token is of one write alone, and `before` has those
 of the files before this one, the newest first: so a writer finds out whether its own file was the next one.
 
-Who creates the file with the next number has written. Older files are removed, so a number can be free that was taken
-long ago: a writer that was stopped meanwhile may create it. The file with the highest number is therefore the one that
-counts, and a writer that finds a higher one than its own asks its history.
+The process that creates the file with the next number has written. Older files are removed, so a number can be free
+that was taken long ago: a writer that was stopped meanwhile may create it. The file with the highest number is
+therefore the one that counts, and a writer that finds a higher one than its own asks its history.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class LakeRecords:
         folder.delete_folder(place)
 
     def pickles(self) -> Pickles:
-        """Return which pickles of records are loaded, by who could write into the folders of those that were read.
+        """Return which pickles of records are loaded, by the users that could write into the folders that were read.
 
         Raises:
             IllegalStateError: one of them is a symbolic link.
@@ -254,7 +254,7 @@ class LakeRecords:
         folder, path = self._folder_of(name), record_path(name, made.number)
         is_created = folder.create(path, made.packed(name))
         there = _listed(folder, name)
-        # Where the number was taken and removed long ago, creating the file succeeds, and a higher number is there.
+        # Where the number was taken and removed long ago, creating the file succeeds, and a higher number exists.
         is_next = (is_created and there[-1:] == [made.number]) or self._is_own(folder, name, made)
         if is_next:  # oldest first, so that one which is left is never older than one that was removed
             remove_quietly(folder, [record_path(name, number) for number in there if number <= made.number - kept])

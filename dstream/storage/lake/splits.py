@@ -80,7 +80,7 @@ def large_batches(
 
 
 def present(layout: Layout, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows of entries that are there."""
+    """Return the rows of existing entries."""
     removed = layout.removed(batch)
     if not compute.any(removed).as_py():  # pyright: ignore[reportAttributeAccessIssue]
         return batch

@@ -50,7 +50,7 @@ class StagedRows(NamedTuple):
         begun: the newest commit when its job began: `merged` is right if no later one has changed its bucket.
         types: those by which it is written, as `Codec.to_json` gives them.
         new: a file of the rows as they arrived.
-        merged: a file of the rows merged with those that were there when the job began; None if they need not be.
+        merged: a file of the rows merged with those that existed when the job began; None if they need not be.
     """
 
     begun: int
@@ -186,7 +186,7 @@ def _leading_codec(known: Codec, receipts: Sequence[StagedRows]) -> Codec:
 class LakeMapJob(StagedJob[LakeEntryWriter]):
     """A job that writes into a map.
 
-    Where the result depends on what is there (a merge function, or a journal that wants old values), tasks
+    Where the result depends on the existing entries (a merge function, or a journal that wants old values), tasks
     merge with the state at `begin`. A bucket that another commit has changed since is merged again where the job is
     committed, from the file of the rows as they arrived.
     """

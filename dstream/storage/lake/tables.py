@@ -247,7 +247,7 @@ def small_file(batch: pa.RecordBatch) -> bytes:
 
 
 def write_file(folder: StorageFolder, data: bytes, rows: int, bucket: int, prefix: str = "") -> DataFile:
-    """Write a new file that no reader sees yet, of which all bytes are there."""
+    """Write a new file as a whole, which no reader sees yet."""
     path = new_path(prefix)
     folder.write(path, data)
     return DataFile(NOT_COMMITTED, 0, bucket, path, len(data), rows, sums_of(data))

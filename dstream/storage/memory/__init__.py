@@ -52,7 +52,7 @@ class MemoryStorage:
 
     @property
     def records(self) -> MemoryRecords:
-        """The records beside the collections, for all who share them."""
+        """The records beside the collections, for all users of the storage."""
         return self._registry.records
 
     def load_pickle(self, data: bytes) -> Any:
@@ -60,7 +60,7 @@ class MemoryStorage:
         return for_state(self._pickles).load(data)
 
     def state_files(self, job: str) -> MemoryStateFiles:
-        """Return the state of a job, which all who share this storage see."""
+        """Return the state of a job, which all users of this storage see."""
         title = f"the state of the job {job}"
         check_are_loaded(self._pickles, title)
         return self._registry.state_files.setdefault(job, MemoryStateFiles(title, self._pickles))

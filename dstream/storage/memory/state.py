@@ -194,7 +194,7 @@ class MemoryRecords:
 
 @dataclass(slots=True, eq=False)
 class MemoryStateFiles:
-    """The files of one job, shared by all who ask for them in this process.
+    """The files of one job, shared by all callers in this process.
 
     Attributes:
         title: what errors call it.

@@ -48,7 +48,7 @@ __all__ = [
 
 
 _FORMAT = "2"
-"""Of the hash that describes a collection, and of what its keys contain."""
+"""The version of the format of the hash that describes a collection, and of the contents of its keys."""
 
 RECORD_INDEX = "{dstream:records}:index"
 """The names of all records. The braces keep it, and all records, on one node, so that a script may change both."""

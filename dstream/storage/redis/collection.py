@@ -251,7 +251,7 @@ class BucketSplit:
         for number in self.buckets:
             with collection.pipeline(connection) as pipe:
                 pipe.hgetall(collection.bucket(number))
-                pipe.hget(collection.meta, "types")  # afterwards: as long as it is there, the bucket was whole
+                pipe.hget(collection.meta, "types")  # afterwards: as long as it exists, the bucket was whole
                 entries, types = pipe.execute()
             if types is None:
                 raise destroyed_error(collection)

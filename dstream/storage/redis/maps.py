@@ -143,7 +143,7 @@ class _Attempt:
         return sum(map(len, chain(new.keys(), new.values())))
 
     def _old(self, new: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-        """Return the values that are there, empty where there is none."""
+        """Return the stored values, empty where there is none."""
         with self._collection.pipeline(self._connection) as pipe:
             pipe.hmget(self._collection.bucket(self.written.number), list(new))
             [values] = pipe.execute()
@@ -207,7 +207,7 @@ class RedisMapJob(RedisJob):
     def _merge_again(
         self, codec: Codec, receipts: Sequence[StagedBucket], differing: Sequence[tuple[int, bytes, bytes]]
     ) -> None:
-        """Merge the new values of some keys with the values that are there by now."""
+        """Merge the new values of some keys with the values that are stored by now."""
         by_receipt: dict[int, dict[bytes, bytes]] = defaultdict(dict)
         for number, key, now in differing:
             by_receipt[number][key] = now
@@ -265,7 +265,7 @@ class RedisMap(NumberedJournal, RedisHandle):
                 return decoded(codec, old)
 
     def _assigned(self, keys: Sequence[Any], encoded: Sequence[bytes], change: Assignment) -> list[Any]:
-        """Write values whatever is there, in one script; what was there is not looked at, and may be unreadable."""
+        """Write values whatever is stored, in one script; old values are not read, and may be unreadable."""
         while True:
             types, codec = self._known
             decided, changes = changed(codec, keys, encoded, change.values)

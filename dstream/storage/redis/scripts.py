@@ -1,6 +1,6 @@
 """Lua scripts of collections, maps and lists; each runs alone inside the server.
 
-Each gets the meta hash of a collection as its first key and begins by looking whether it is there: a destroyed
+Each gets the meta hash of a collection as its first key and begins by checking whether it exists: a destroyed
 collection has none. Long arguments are packed: numbers and strings with their lengths, read by `struct.unpack`.
 """
 
@@ -56,7 +56,7 @@ class Script:
 
     @staticmethod
     def of(*parts: str) -> Script:
-        """Return a script that first makes sure that its collection is there."""
+        """Return a script that first checks that its collection exists."""
         return Script.bare(_HEAD, *parts)
 
     @staticmethod

@@ -79,7 +79,7 @@ class Sender:
                 pipe.zadd(self._collection.temporary, dict.fromkeys(new, self._now))
             commands(pipe)
             for key in new:
-                # A key can expire only once it is there, so this follows the commands that make it.
+                # A key can expire only once it exists, so this follows the commands that make it.
                 pipe.expire(key, KEEP_SECONDS)
             answers: list[Any] = pipe.execute()
         return answers[bool(new) : len(answers) - len(new)]

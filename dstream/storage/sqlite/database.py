@@ -388,7 +388,7 @@ def _make_own_file(path: str) -> None:
 
     SQLite gives its log the same rights.
 
-    Of a file that is there, nothing is opened but by SQLite: closing it would take the locks of this process away.
+    An existing file is opened by SQLite alone: closing it would take the locks of this process away.
     """
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -439,7 +439,7 @@ def _identified(connection: sqlite3.Connection, place: DatabaseLocation) -> bool
 
 
 def _with_wal(connection: sqlite3.Connection) -> str:
-    """Switch to a write-ahead log. SQLite does not wait for a lock there (3.40), so several who begin would fail."""
+    """Switch to a write-ahead log. SQLite does not wait for a lock then (3.40), so concurrent callers would fail."""
     end = time.monotonic() + WAIT_SECONDS
     while True:
         try:

@@ -48,7 +48,7 @@ __all__ = ["SqliteEntryWriter", "SqliteMap", "SqliteMapJob"]
 
 
 Merged = Mapping[Cell, tuple[Cell | None, Cell | None]]
-"""By key, the value that is there by now and what it makes of the new one; None is none."""
+"""By key, the value that is stored by now and the merged one; None is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class SqliteEntryWriter(EntryWriter):
         ]
 
     def _old(self, codec: Codec, keys: Mapping[bytes, Cell]) -> dict[bytes, bytes]:
-        """Return the values that are there, empty where there is none."""
+        """Return the stored values, empty where there is none."""
         collection = self.collection
         sql = f"SELECT value FROM {collection.table} WHERE key = ?"
         with collection.place.shared().reading(collection) as connection:
