@@ -49,7 +49,7 @@ Start: TypeAlias = 'Literal["oldest", "current"] | datetime.datetime'
 OnBad: TypeAlias = Literal["fail", "skip"]
 
 MAX_RECORD = 64 << 20
-"""How many bytes a record of a file may have, decompressed, unless the user gives another number."""
+"""The most bytes of a record of a file, decompressed, unless the user sets another number."""
 
 
 def checked_start(start: Any) -> Start:
@@ -102,7 +102,7 @@ def checked_text(value: Any, name: str) -> str:
 
 @contextmanager
 def naming_destroyed(label: str) -> Iterator[None]:
-    """Let a collection that was destroyed while it is read be a failure of the source of that label."""
+    """Raise the error of a collection that was destroyed while it is read as a failure of the source of that label."""
     try:
         yield
     except CollectionDestroyedError as error:
@@ -192,7 +192,7 @@ def _nothing(receipts: Sequence[Receipt]) -> None:
 
 @dataclass(frozen=True)
 class FunctionWriter:
-    """Gives each item to a function."""
+    """Calls a function with each item."""
 
     create: Callable[[], Any]
     receive: Callable[[Any, Any], object]

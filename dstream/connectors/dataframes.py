@@ -153,7 +153,7 @@ def table_of(frame: Any, kind: Any = None) -> Any:
         TypeError: it is no table, Arrow has no type for one of its columns, or there are nanoseconds in one.
         ValueError: two columns have one name.
     """
-    # pyarrow takes some 200 ms to import, which only those who use it should pay.
+    # pyarrow takes some 200 ms to import, which only its users should pay for.
     import pyarrow as pa
 
     if _is_pandas(frame):

@@ -58,7 +58,7 @@ class SimpleEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """When which item is due.
+    """The times at which items are due.
 
     Attributes:
         shown: how the call began, for messages.

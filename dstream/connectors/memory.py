@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 FIRST_CHUNK = 1
 LARGEST_CHUNK = 16_384
-"""What has no `len` is pulled in chunks of 1, 4, 16, ... up to 16,384 items: who asks for one gets one."""
+"""Iterables without `len` are pulled in chunks of 1, 4, 16, ... up to 16,384 items: a reader of one pulls one."""
 
 
 _SIZED = frozenset({list, tuple, range, str, bytes, dict, set, frozenset, collections.deque})

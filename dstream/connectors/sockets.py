@@ -370,7 +370,7 @@ class SocketLines(NamesOfStreams):
         return 1
 
     def splits(self, parallelism: int) -> list[SocketLines]:
-        """Return it itself."""
+        """Return the one split."""
         return [self]
 
     def read(self) -> Iterator[str]:

@@ -66,7 +66,7 @@ class OpenCollection(Generic[R]):
         return self.collection
 
     def tidy(self, older_than: float) -> None:
-        """Let the store cut its log, if it keeps one: a job's commits, epoch by epoch, must not pile up."""
+        """Make the store cut its log, if it keeps one: a job's commits, epoch by epoch, must not pile up."""
         cut = getattr(cast(Any, self.collection).store, "cut_log", None)
         if cut is not None:
             cut(older_than)
@@ -129,7 +129,7 @@ class MapSink(CollectionSink[T, R]):
 
     Attributes:
         collector: makes entries of the items.
-        merge: makes one value of the value that is there and the new one; unset, the new one replaces it.
+        merge: makes one value of the existing value and the new one; unset, the new one replaces it.
         merges_items: the collector makes one value of several items.
     """
 
@@ -420,7 +420,7 @@ class EntryUpdate:
 
 @dataclass(frozen=True, slots=True)
 class EntryProcessing:
-    """Gives the entry and the items of a key to a function, one after another."""
+    """Calls a function with the entry and each item of a key, one after another."""
 
     processor: Callable[[Any, Any], object]
 

@@ -49,7 +49,7 @@ class Stored(NamesOfStreams, Generic[T]):
         kind: of the collection.
         name: that it is found by.
         predicate: which entries; None for all.
-        projection: what becomes of each; None leaves it as it is.
+        projection: makes the item of an entry; None leaves it as it is.
         storage: where it is; None: in that of the context.
     """
 
@@ -262,7 +262,7 @@ class Journal:
 
 
 class RetainedEvents(Protocol):
-    """Keeps events: the store, or who holds some."""
+    """The holder of events: the store, or a copy of its events."""
 
     def journal(self, since: int) -> Iterator[JournalEvent]: ...
 

@@ -313,7 +313,7 @@ def _without_logical_types(schema: Any) -> Any:
 
 
 _SHOWN = 200
-"""How many bytes of a record are shown that is not decoded."""
+"""The number of bytes of a record that are shown if it is not decoded."""
 
 
 def _head(head: Header) -> bytes:

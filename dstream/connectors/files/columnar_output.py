@@ -245,7 +245,7 @@ def _gathered(tables: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 _GROUP = 16 * 2**20
-"""How many bytes the rows of joined files have in memory when they become a row group."""
+"""The bytes that the rows of joined files have in memory when they become a row group."""
 
 
 class ParquetContent(ColumnContent):

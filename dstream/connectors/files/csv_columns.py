@@ -247,7 +247,7 @@ _READ: Mapping[type | None, Callable[[Any], Any]] = {
     datetime.datetime: _datetimes,
     decimal.Decimal: _decimals,
 }
-"""How the texts of a column are read as values of each class; those of dates and decimals stay texts, if all are some.
+"""The readers of a column's texts as values of each class; those of dates and decimals stay texts, if all are some.
 
 Python parses these for items: Arrow takes five times as long to make objects of its dates and decimals (pyarrow 26).
 """

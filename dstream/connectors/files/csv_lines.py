@@ -65,7 +65,7 @@ def blank_sep_line(name: str, lines: list[str], delimiter: str) -> None:
 LINES = 1_024
 """The number of lines of a block where bytes are not cut at line ends."""
 _CHARACTERS = 1 << 20
-"""Of rows that are made together, and of a block where bytes are not cut at line ends, unless a record has more."""
+"""Characters of rows made together, and of a block where bytes are not cut at line ends, unless a record has more."""
 
 _FIELDS = 1 << 20
 """A row has no more fields: one of 64 MiB may have as many, each of which takes some 60 bytes."""

@@ -274,7 +274,7 @@ class DeltaJob:
         return [self.log.place.path_of(unquote(path)) for epoch, path in mine if epoch == last]
 
     def commit(self, receipts: Sequence[Receipt]) -> None:
-        """Let the log name the files of the receipts, unless the epoch was committed meanwhile."""
+        """Commit the files of the receipts to the log, unless the epoch was committed meanwhile."""
         staged = [checked_receipt(each, self.folder) for each in receipts]
         columns = common_columns(staged, self.folder, are_open=True)
         if self.is_done:

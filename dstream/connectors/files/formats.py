@@ -124,7 +124,7 @@ def compressed(file: IO[bytes], how: Compression | None) -> IO[bytes]:
         import lzma
 
         return lzma.LZMAFile(file, "wb")
-    # The standard library writes Zstandard from Python 3.14 on; pyarrow is here anyway, but slow to import.
+    # The standard library writes Zstandard from Python 3.14 on; pyarrow is installed anyway, but slow to import.
     import pyarrow
 
     return cast("IO[bytes]", pyarrow.CompressedOutputStream(pyarrow.PythonFile(kept_open(file), mode="w"), "zstd"))
@@ -140,7 +140,7 @@ def decompressed(file: IO[bytes], how: Compression | None) -> IO[bytes]:
 
 
 def kept_open(file: IO[bytes]) -> IO[bytes]:
-    """Return the file as one that who closes it does not close."""
+    """Return a view of the file whose `close` leaves the file open."""
     return cast("IO[bytes]", _Kept(file))
 
 

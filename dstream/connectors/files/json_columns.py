@@ -109,7 +109,7 @@ class _Lines:
     def __init__(self, text: bytes) -> None:
         self._text = self.usual = text
         self._places: Any = None
-        """Which lines are usual; None for all."""
+        """The indexes of usual lines; None for all."""
 
     def are_plain(self) -> bool:
         """Return whether there are no escapes, and of control characters only the ends of lines."""
@@ -178,7 +178,7 @@ class _Lines:
         return max(_FEW, quotes) * (len(self._ends) - len(self._places)) <= len(self._ends)
 
     def fitting(self, parts: Any, layout: _Layout) -> Any:
-        """Return those of the usual lines that have a layout, by their parts; None if these are few."""
+        """Return the usual lines that have a layout, by their parts; None if these are few."""
         if parts.num_rows != (self._text.count(b"\n") if self._places is None else len(self._places)):
             return None
         fit = layout.fits(parts)

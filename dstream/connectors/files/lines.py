@@ -48,9 +48,9 @@ __all__ = [
 JSON_SPACES = " \t\r\n"
 """Characters of which a blank line of JSON is made; it has no other white space."""
 BLOCK = 256 << 10
-"""How many bytes are read, decoded and divided into lines at a time.
+"""The bytes that are read, decoded and divided into lines at a time.
 
-Measured on 120 MB: 128 KiB to 1 MiB cost the same, and less is better for who wants only the first line.
+Measured on 120 MB: 128 KiB to 1 MiB cost the same, and less is better for a reader of the first line alone.
 """
 
 
@@ -245,7 +245,7 @@ def blocks_of_text(
     """
     lines = _lines_as_they_are if with_ends else _lines
     with contextlib.closing(_pieces_of_lines(part, encoding, lines, most, _in_utf8, quote)) as blocks:
-        yield from itertools.islice(blocks, 1)  # Alone, for who looks for one item.
+        yield from itertools.islice(blocks, 1)  # Alone, for a reader of one item.
         some: list[bytes] = []
         try:
             for block in blocks:

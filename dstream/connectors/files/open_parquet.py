@@ -104,7 +104,7 @@ def _dictionary_page(head: bytes) -> _Page | None:
 
 _INT = 0x15
 _FIELDS = (_INT, 0x11, 0x12, 0x3C, 0x4C)
-"""How the next field begins: an int, true, false, and a struct behind a checksum and without one."""
+"""The first byte of the next field: an int, true, false, and a struct behind a checksum and without one."""
 
 
 def _varint(head: bytes, place: int) -> tuple[int, int]:
@@ -140,7 +140,7 @@ def longest_of_page(page: bytes) -> int | None:
 
 
 def _longest_of_texts(page: bytes) -> int | None:
-    """Return the same of texts without NUL, None of others: zeros are then in sizes alone. 15 times as fast."""
+    """Return the longest size of texts without NUL, None of others: zeros are then in sizes alone. 15 times as fast."""
     import numpy as np
 
     content = np.frombuffer(page, np.uint8)
@@ -351,7 +351,7 @@ class OpenParquet:
         )
 
     def with_dictionaries(self, paths: Iterable[str]) -> Any:
-        """Return the same `ParquetFile`, whose values stay in dictionaries where a path leads to texts or bytes."""
+        """Return the `ParquetFile` with values that stay in dictionaries where a path leads to texts or bytes."""
         names = list(paths)
         return type(self.file)(
             self.source, metadata=self.file.metadata, read_dictionary=names, page_checksum_verification=True
@@ -365,7 +365,7 @@ def opened_parquet(file: File) -> Iterator[OpenParquet]:
     Raises:
         SourceError: it is missing, or no Parquet file.
     """
-    # pyarrow takes some 200 ms to import, which only those who use it should pay.
+    # pyarrow takes some 200 ms to import, which only its users should pay for.
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -401,7 +401,7 @@ def batches(parquet: OpenParquet, groups: Sequence[RowGroup], columns: Sequence[
     """
     rows = min(group.batch_rows for group in groups)
     together: list[RowGroup] = []
-    most = 1  # The first rows are there after a look at one dictionary, and the others soon.
+    most = 1  # The first rows are decoded after a look at one dictionary, and the others soon.
     for group in groups:
         large = _Large([], rows) if _is_small(parquet, group, rows) else _large_values(parquet, group, columns, rows)
         if is_usual := large.rows == rows:

@@ -54,7 +54,7 @@ _GROUP_BYTES = 64 << 20
 _GROUP_NUMBERS = 1 << 30
 """The same of the bytes that its numbers have when they are decoded."""
 _GROUP_DECODED = 256 << 20
-"""So much the columns of a row group take that are decoded as a whole; the values of others stay in dictionaries."""
+"""The bytes up to which the columns of a row group are decoded as a whole; values of others stay in dictionaries."""
 
 
 def rows_of_group(

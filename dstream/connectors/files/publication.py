@@ -2,7 +2,7 @@
 
 What readers see: `<name>-<commit>-<part>.<suffix>`, each of them a complete file from its first moment on, and
 `_SUCCESS`, a JSON object whose `files` are the names of all files of all finished commits, in order. `_SUCCESS` is
-replaced in one step: who reads the files that it lists reads all of a commit or nothing of it.
+replaced in one step: a reader of the files that it lists reads all of a commit or nothing of it.
 
 What they do not see, in `.dstream`: the files that tasks write; for each job the last epoch that was committed, and
 what it holds back; and during a commit its journal, with the names that files get.
@@ -160,7 +160,7 @@ class FolderState:
         self.place.delete(_JOURNAL)
 
     def list_files(self, names: list[str]) -> None:
-        """Let these be the files of all finished commits."""
+        """Store the names of the files of all finished commits."""
         self._write(_LIST, {"files": names})
 
     def remember(self, publication: Publication) -> None:
@@ -270,7 +270,7 @@ def checked_receipt(receipt: Receipt, folder: FolderState) -> FileReceipt:
 
 
 def check_staged(staged: Sequence[tuple[str, int]], folder: FolderState) -> None:
-    """Check that the tasks' files are there, by name and size.
+    """Check that the tasks' files exist, by name and size.
 
     Raises:
         IllegalStateError: it is not, or not as it was written.
@@ -327,7 +327,7 @@ _WEEK = 7 * 24 * 60 * 60.0
 
 @contextlib.contextmanager
 def locked(folder: FolderState) -> Iterator[None]:
-    """Let no other process commit; finish what a process that died has left in the middle.
+    """Lock out the commits of other processes; finish the commit that a process left when it died.
 
     Raises:
         SinkError: another process has the lock for a minute, or the folder no longer exists.

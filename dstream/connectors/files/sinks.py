@@ -316,7 +316,7 @@ class OneFileTarget:
         begun = OneFileJob(self._sink, self._folder, record, epoch, job is not None, writer)
         begun.check()
         with writing_to(place.title):
-            place.new_file(f"{HIDDEN}/{writer.new_name()}").close()  # As long as it is there, so is the folder.
+            place.new_file(f"{HIDDEN}/{writer.new_name()}").close()  # As long as it exists, so does the folder.
         return begun
 
     def result(self) -> str:

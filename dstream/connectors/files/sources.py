@@ -1,7 +1,7 @@
 """Base of the sources of files: options, splits, bad records; and files read whole.
 
 A `Format` has the division of the files, and makes items of the records of a part. This module has the rest, the same
-for all formats: pairs with the path, and what becomes of bad records.
+for all formats: pairs with the path, and the handling of bad records.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ __all__ = [
 
 
 SHOWN = 200
-"""How much of a bad record its error shows."""
+"""The characters of a bad record that its error shows."""
 LONGEST_TEXT = 64 << 10
-"""How much of a bad record its dead letter holds."""
+"""The characters of a bad record that its dead letter has."""
 
 
 class Format(Protocol):
@@ -81,7 +81,7 @@ class FormatInArrow(Format, Protocol):
 
     @property
     def fewest_bytes(self) -> int:
-        """How many bytes of files a task reads, or more, so that columns are faster."""
+        """The bytes of files that a task reads, or more, so that columns are faster."""
         ...
 
     def arrow_rows(self, part: Any, misread: OnMisread) -> Iterator[ArrowRows | Iterator[Any]]:
@@ -104,7 +104,7 @@ class Options:
 
     Attributes:
         with_path: items are pairs of the path and what the format gives.
-        on_bad: what becomes of bad records.
+        on_bad: how bad records are handled.
         into: gets a dead letter for each of them, or None.
     """
 

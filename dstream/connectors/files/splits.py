@@ -21,7 +21,7 @@ SMALLEST_SPLIT = 1 << 20
 LARGEST_SPLIT = 64 << 20
 """A split is about 1/parallelism of all bytes, but neither below 1 MiB nor above 64 MiB."""
 OPENING = 64 << 10
-"""What opening a file costs, in bytes that could be read instead: 10,000 empty files are work too."""
+"""The cost of opening a file, in bytes that could be read instead: 10,000 empty files are work too."""
 
 
 @record
@@ -34,7 +34,7 @@ class Part:
 
 
 FEW_BYTES = 512 << 10
-"""Of fewer bytes no columns are made: what does that takes 30 ms to load (pyarrow 26)."""
+"""The bytes below which no columns are made: to import the module for that takes 30 ms (pyarrow 26)."""
 
 
 def size_of(part: Part) -> int:

@@ -159,7 +159,7 @@ class Position(NamedTuple):
     known: str
 
     def plain(self) -> list[Any]:
-        """Return it as JSON has it."""
+        """Return the position as data of JSON."""
         return list(self)
 
     @staticmethod
@@ -242,7 +242,7 @@ def _end_of_some(file: Any, start: int, most: int) -> tuple[int, int]:
 
 _SHOWN = 200
 _FEW_BYTES = 64 << 10
-"""Of fewer bytes, a second or so of a slow feed, no columns are made: they have too few lines to be faster."""
+"""The bytes below which, as in a slow feed, no columns are made: they have too few lines to be faster."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -269,7 +269,7 @@ class WatchedFiles(NamesOfStreams):
         return f"watch_files({', '.join([repr(self.folder), *more])})"
 
     def begin(self) -> Mapping[str, list[Any]]:
-        """Return the files that are there, and where each is begun."""
+        """Return the files that exist, and where each is begun."""
         meant = {name: path for name, path in self._files().items() if self._is_meant(path)}
         return self._positions(meant, lambda name, path: self._begun(path))
 

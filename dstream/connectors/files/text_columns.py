@@ -34,9 +34,9 @@ class TextColumns(ABC):
     """
 
     fewest_lines: int
-    """Of a block with fewer lines Arrow's calls for each column take longer than the rows."""
+    """The lines of a block below which Arrow's calls for each column take longer than the rows."""
     fewest_bytes = 0
-    """Of a shorter block these take longer, too."""
+    """The bytes of a block below which these take longer, too."""
 
     def __init__(self, form: ItemDecoder | None) -> None:
         self._form = None if form is None else typed_form(form)

@@ -80,7 +80,7 @@ def _checked_part(name: str, function: Any) -> Callable[[Any], object]:
 
 @record
 class _Field:
-    """Gives a field of an item: a key of a dict, or an attribute."""
+    """Returns a field of an item: a key of a dict, or an attribute."""
 
     name: str
 

@@ -153,7 +153,7 @@ atexit.register(_OPEN.close)
 
 
 FIXED: dict[str, Any] = {"enable.auto.commit": False, "auto.offset.reset": "error", "enable.partition.eof": True}
-"""What a client must do, whatever the user sets: offsets are kept elsewhere, and lost ones are an error."""
+"""The settings of each client, whatever the user sets: offsets are kept elsewhere, and lost ones are an error."""
 
 DEFAULTS: dict[str, Any] = {
     "group.id": "dstream",  # A client needs one; it joins no group.

@@ -2,7 +2,7 @@
 
 A transaction has the messages of an epoch and its number, which is the offset that a consumer group has in partition 0
 of the topic. The group is named after the job and has no members. Kafka shows both or neither, so the number shows
-whether the messages are there. One process at a time can commit: a later one fences off the others.
+whether the messages are written. One process at a time can commit: a later one fences off the others.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class MessageProducer:
             self._failed, self._unsent = error, message
 
     def finish(self) -> None:
-        """Wait until the cluster has them all; each is there, or has failed, after `message.timeout.ms`.
+        """Wait until the cluster has them all; each is written, or has failed, after `message.timeout.ms`.
 
         Raises:
             SinkError: the cluster has refused one of these, or the client does not report its delivery.
@@ -144,7 +144,7 @@ class MessageProducer:
             raise SinkUnavailableError(self._settings.without_secrets(unknown))
 
     def _heard(self, serve: Callable[[float], int], seconds: float) -> int:
-        """Let the producer report deliveries; return the result of `serve`."""
+        """Make the producer report deliveries; return the result of `serve`."""
         from confluent_kafka import KafkaException
 
         try:
@@ -266,7 +266,7 @@ _TRANSACTIONAL = {**PRODUCING, "retry.backoff.ms": 10}  # By default a commit wa
 
 
 def transactions(settings: KafkaSettings, topic: str, job: str, label: str) -> Transactions:
-    """Return those of this process, which stay open: a new producer has to wait until an old one counts as dead."""
+    """Return this process's transactions, which stay open: a new producer waits until an old one counts as dead."""
     return _OPEN.of(settings, topic, job, make=lambda: Transactions(settings, topic, job, label))
 
 
@@ -298,7 +298,7 @@ class Transactions:
         return self._asked(lambda: self._looked_up("read_uncommitted"))
 
     def _looked_up(self, seeing: _Seeing) -> int:
-        """Return that number; `read_committed` waits until each transaction that would change it has ended."""
+        """Return the number of the last epoch; `read_committed` waits for the end of each transaction."""
         from confluent_kafka import KafkaException, TopicPartition
 
         [found] = self._consumer(seeing).committed([TopicPartition(self._topic, 0)], PATIENCE)
@@ -315,7 +315,7 @@ class Transactions:
         return self._looking[seeing]
 
     def publish(self, epoch: int, messages: Callable[[], Iterable[list[Message]]]) -> None:
-        """Write an epoch, unless it, or one behind it, is there.
+        """Write an epoch, unless it, or one behind it, is written.
 
         Args:
             epoch: its number.
@@ -432,5 +432,5 @@ def _in_time(ask: Callable[[], object]) -> None:
 
 
 def _may_be_asked_again(error: KafkaError) -> bool:
-    """Return whether the same call may help, as while brokers agree on who coordinates a group."""
+    """Return whether the same call may help, as while brokers elect the coordinator of a group."""
     return error.retriable() or (may_pass(error) and not error.txn_requires_abort() and not error.fatal())

@@ -149,7 +149,7 @@ class KafkaJob:
         return StagingWriter(self.making, self.run, turn, begun.writer)
 
     def commit(self, receipts: Sequence[Receipt]) -> None:
-        """Publish the messages that the receipts name, unless the epoch is there.
+        """Publish the messages that the receipts name, unless the epoch is published.
 
         Raises:
             IllegalStateError: they name none that are still staged; nothing was changed.
@@ -267,7 +267,7 @@ class _Staged:
 
     @classmethod
     def of(cls, receipts: Sequence[Receipt]) -> _Staged:
-        """Return it. Receipts may have been kept anywhere, so they are input."""
+        """Return the staged output of receipts, which are checked: they may have been kept anywhere."""
         run, turn, count, inner = "", 0, 0, []
         for found in receipts:
             match found:

@@ -79,7 +79,7 @@ class TopicOffsets:
             time.sleep(_PAUSE)
 
     def _listed(self, client: AdminClient, seconds: float) -> dict[str, Any]:
-        """Return all topics. One of ours that has no leader now is there all the same, and is to be asked for again."""
+        """Return all topics. One of ours that has no leader now is among them, and is to be asked for again."""
         from confluent_kafka import KafkaError, KafkaException
 
         topics = client.list_topics(timeout=seconds).topics
@@ -257,7 +257,7 @@ class KafkaTopics(NamesOfStreams, Generic[T]):
         label: the source as the user wrote it.
         cluster: where the topics are.
         start: where a new job begins.
-        making: what becomes of the messages.
+        making: makes items of the messages.
     """
 
     label: str
@@ -279,7 +279,7 @@ class KafkaTopics(NamesOfStreams, Generic[T]):
         return {_name(place): offset for place, offset in self.first_offsets().items()}
 
     def first_offsets(self) -> dict[Place, int]:
-        """Return the same by topic and number.
+        """Return the first offsets by topic and number.
 
         Raises:
             SourceError: a topic or a partition is not there, or the offset of one.

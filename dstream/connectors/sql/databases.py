@@ -70,7 +70,7 @@ class Database:
 
     Attributes:
         url: with its password, or a reference to it.
-        failure: what becomes of what the database refuses.
+        failure: makes the error of a refusal of the database.
         call: the call that named it, for messages.
     """
 
@@ -148,7 +148,7 @@ def _may_pass(error: Any, is_connecting: bool) -> bool:
 
 
 _PASSING = ("08", "40001", "40P01", "53300", "57P")
-"""What SQLSTATE calls failures of connections, deadlocks and the like, too many connections, a server that stops."""
+"""SQLSTATE's classes of failures of connections, deadlocks and the like, too many connections, a server that stops."""
 
 _LOCKED = (
     f", and was so for {_PATIENCE} s: a stream that reads from a file of SQLite and writes into it waits for itself, "
@@ -170,7 +170,7 @@ def database_of(url: Any, maker: str, failure: type[SourceError] | type[SinkErro
     Args:
         url: as SQLAlchemy has it.
         maker: the name of the function that got it.
-        failure: what becomes of what the database refuses.
+        failure: makes the error of a refusal of the database.
         more: the other arguments, as they are shown.
 
     Raises:
@@ -465,7 +465,7 @@ _ACCEPTED: dict[type, Any] = {
 
 
 def unfit(database: Database, item: Any, error: Exception) -> SinkError:
-    """Return that the database refuses an item."""
+    """Return the error of an item that the database refuses."""
     problem = SinkError(f"{database.call}: the database refuses an item: {database.words(error)}: {shown(item)}")
     failed_on(problem, item)
     return problem

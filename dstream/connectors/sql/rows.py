@@ -76,7 +76,7 @@ class RowOfModel(ModelDecoder):
     nested: tuple[str, ...]
 
     def made(self, value: Any) -> Any:
-        """Return it."""
+        """Return the model of a row whose nested fields are JSON."""
         texts = [name for name in self.nested if type(value.get(name)) is str]
         return ModelDecoder.made(self, {**value, **{name: json.loads(value[name]) for name in texts}})
 
@@ -99,7 +99,7 @@ class BoolOfNumber:
         return self.form.expected
 
     def made(self, value: Any) -> Any:
-        """Return it."""
+        """Return the bool of 0 or 1, or of a value of the inner form."""
         return bool(value) if type(value) is int and value in (0, 1) else self.form.made(value)
 
 

@@ -39,7 +39,7 @@ class SqlJob:
     Attributes:
         name: that of the job in the table of epochs.
         is_named: others may commit it too.
-        replace: the rows take the place of all that are there.
+        replace: the rows replace all existing ones.
     """
 
     writer: SqlWriter

@@ -344,7 +344,7 @@ class SqlChanges(NamesOfStreams):
         behind, after = self._where(self._checked(start), ">", "start")
         up_to, before = self._where(self._checked(stop), "<=", "stop")
         if not before:
-            up_to = "1 = 0"  # Nothing was there.
+            up_to = "1 = 0"  # The table had no rows.
         names = ", ".join(map(self._quoted, self.columns))
         query = f"SELECT * FROM {self._table()} WHERE {behind} AND {up_to} ORDER BY {names}"
         return SqlSplit(self.database, query, tuple({**after, **before}.items()), self.rows)

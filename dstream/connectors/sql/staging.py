@@ -176,7 +176,7 @@ def staged_table(name: str, table: Table, columns: Sequence[StagedColumn]) -> sa
 
 _UNIQUE = "SQLITE_CONSTRAINT_UNIQUE"
 _REPEATED = {"23505", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_ROWID", _UNIQUE}
-"""How PostgreSQL and SQLite call a value that may be there once."""
+"""The words of PostgreSQL and SQLite for a violation of uniqueness."""
 
 
 def conflict(
@@ -187,7 +187,7 @@ def conflict(
     target: sa.Table,
     columns: Sequence[StagedColumn],
 ) -> SinkError | None:
-    """Return the error of rows refused for a value that may be there once; None: it was something else.
+    """Return the error of rows refused for a value that must be unique; None: it was something else.
 
     Args:
         database: names the call.
