@@ -173,7 +173,7 @@ def removed(files: JobFiles | None) -> None:
 
 
 _gathered: dict[str, int] = {}
-"""The folders that are there, and the processes that made them: a fork of one ends without removing them."""
+"""The existing folders, and the processes that made them: a fork of one ends without removing them."""
 
 
 def _remove(folder: str) -> None:

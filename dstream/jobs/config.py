@@ -162,7 +162,7 @@ class JobConfig:
                 )
 
     def over(self, others: JobConfig, is_unbounded: bool) -> JobConfig:
-        """Return the same with the values of others where this one has none.
+        """Return this configuration with the values of others where it has none.
 
         Args:
             others: the settings of all jobs.
@@ -187,7 +187,7 @@ class JobConfig:
         return None if self.max_watermark_retain is None else float(_in_seconds(self.max_watermark_retain))
 
     def named(self, name: str | None) -> JobConfig:
-        """Return the same under this name.
+        """Return this configuration under a name.
 
         Raises:
             ValueError: it has another name already.
@@ -198,7 +198,7 @@ class JobConfig:
         return self if name is None else replace(self, name=name)
 
     def without_start(self) -> JobConfig:
-        """Return the same for a job that has started where it should."""
+        """Return this configuration for a job that has started where it should."""
         return self if self.start_at is None else replace(self, start_at=None)
 
     @property

@@ -123,7 +123,7 @@ class Execution:
         return UnboundedRun(self._context, self.plan, job, log, hint, state.config, self._clock, self._load, *others)
 
     def _progressed(self) -> None:
-        """Let a job that has published an epoch be restarted as often as one that begins."""
+        """Reset the restarts of a job that has published an epoch to those of one that begins."""
         self.lease.note(**self._run.progress())
         self._restarts = 0
 
@@ -358,7 +358,7 @@ class Execution:
         return self.lease.state.config.restarts - self._restarts
 
     def _pause_after(self, error: BaseException) -> float:
-        """Let a job wait for its next start, and return how long."""
+        """Make a job wait for its next start, and return how long."""
         failure, pause = failure_text(error), self.lease.state.config.pause_before(self._restarts)
         self._restarts += 1
         self.lease.change(failure=failure)
@@ -459,7 +459,7 @@ class Execution:
         self._end(JobStatus.FAILED, error)
 
     def _end(self, status: JobStatus, error: BaseException | None = None) -> None:
-        """Let everybody see the end."""
+        """Publish the end of the job."""
         with self._lock:
             self.error = error  # Before the status: `Job.failure` returns it as soon as that is FAILED.
             try:

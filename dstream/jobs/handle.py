@@ -69,12 +69,12 @@ class Job:
 
     @property
     def config(self) -> JobConfig:
-        """How it was to run."""
+        """Its configuration."""
         return self._state().config
 
     @property
     def status(self) -> JobStatus:
-        """How far it is; `NOT_RUNNING` if its driver is lost."""
+        """Its status; `NOT_RUNNING` if its driver is lost."""
         state, is_lost = self._looked_at()
         return JobStatus.NOT_RUNNING if is_lost else state.status
 
@@ -89,24 +89,24 @@ class Job:
 
     @property
     def submitted_at(self) -> datetime:
-        """When it was submitted."""
+        """The time at which it was submitted."""
         return _date(self._state().submitted_at)
 
     @property
     def started_at(self) -> datetime | None:
-        """When it first ran; None if it has not yet."""
+        """The time at which it first ran; None if it has not yet."""
         started = self._state().started_at
         return None if started is None else _date(started)
 
     @property
     def ended_at(self) -> datetime | None:
-        """When it ended; None if it has not yet."""
+        """The time at which it ended; None if it has not yet."""
         ended = self._state().ended_at
         return None if ended is None else _date(ended)
 
     @property
     def epoch(self) -> int:
-        """How many epochs were published, 0 before the first; a bounded job has one."""
+        """The number of epochs that were published, 0 before the first; a bounded job has one."""
         return self._state().epoch
 
     @property
@@ -309,7 +309,7 @@ class Job:
         return read(source, f"state({stage!r})", self._context)
 
     def suspend(self) -> bool:
-        """Let a job without an end wait after its epoch.
+        """Suspend a job without an end after its epoch.
 
         When this returns, the request is taken; the job is `SUSPENDED` when its epoch has ended, or at once in the
         pause before an automatic restart. Its driver stays, and the job continues with `resume()`, from any process,
@@ -345,13 +345,13 @@ class Job:
         """Copy the state of a job without an end after its last epoch, under a name; the job continues meanwhile.
 
         `JobConfig(initial_snapshot=name)` lets a new job begin with it, of this pipeline or another version of it. A
-        snapshot of the same name is replaced. A job that has ended can be exported as long as its files are there.
+        snapshot of the same name is replaced. A job that has ended can be exported as long as its files exist.
 
         Args:
             name: that of the snapshot.
 
         Raises:
-            IllegalStateError: the job has not begun; or what it kept is there no more.
+            IllegalStateError: the job has not begun; or its state was removed.
             UnsupportedError: it is a bounded job.
             ValueError: the name is empty.
         """
@@ -366,7 +366,7 @@ class Job:
         return Snapshots(self._context).export(name, state, log, self._watch.now())
 
     def cancel_and_export_snapshot(self, name: str) -> Snapshot:
-        """Let a job without an end finish its epoch, export its state then, and cancel it.
+        """Cancel a job without an end after its epoch, and export its state then.
 
         When this returns, the job has ended, and its name is free.
 

@@ -55,7 +55,7 @@ class Lease:
                 self._written = self._state
 
     def move(self, status: JobStatus, **changes: Any) -> None:
-        """Let the job reach a status, here."""
+        """Set the status of the job, in this process."""
         with self._lock:
             self._state = self._moved(status, **changes)
 
@@ -69,7 +69,7 @@ class Lease:
         return dataclasses.replace(self._state, status=status, times={**self._state.times, status.name: now}, **changes)
 
     def end(self, status: JobStatus) -> None:
-        """Let the job reach its last status, in its record first: this process may act on it there at once.
+        """Set the last status of the job, in its record first: this process may act on it at once.
 
         Raises:
             JobTakenOverError: another driver has the job; here it has ended all the same.

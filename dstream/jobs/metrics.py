@@ -91,13 +91,13 @@ class StageMetrics:
     neither are results by key that a sink takes. What several stages read runs once, and is counted once.
 
     Attributes:
-        items_in: how many items the stages that it reads gave on.
+        items_in: how many items the stages that it reads emitted.
         items_out: how many it emitted, or wrote, in entries for a map, without those that were not requested, as behind
             a limit.
         late: how many items arrived too late; None if it does not look at that.
         dead_letters: how many items it sent to its dead letters; None if it has none.
         items_in_by_edge: of a vertex of a graph of processors: how many items arrived by each inbound edge.
-        items_out_by_edge: how many it gave on by each outbound edge.
+        items_out_by_edge: how many it sent by each outbound edge.
         keys: of an unbounded job: how many keys have a state there; None if it keeps none.
         state_bytes: how large that state is in its files, in which changes are beside the values that they replace.
     """
@@ -293,7 +293,7 @@ class JobMetrics(Mapping[str, Any]):
 _COUNTERS = ("items_in", "items_out", "late", "dead_letters")
 _NUMBERS = (*_COUNTERS, "keys", "state_bytes")
 _RARE = frozenset(_NUMBERS[2:])
-"""What a table shows if a stage has it."""
+"""The columns that a table shows only if a stage has them."""
 _OF_EPOCHS = ("sources", "watermarks", "clock", "epoch_seconds", "engine_seconds", "epochs_by_engine")
 _NAMES = tuple(each.name for each in dataclasses.fields(JobMetrics))
 

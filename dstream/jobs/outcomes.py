@@ -193,7 +193,7 @@ class JobFuture(Future[None]):
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Let the error of a cancelled job name the job, which that of a future does not."""
+        """Add the name of the job to the error of a cancelled one, which that of a future lacks."""
         try:
             yield
         except CancelledError:
@@ -261,7 +261,7 @@ class _UntilLoggingIsSetUp(logging.Handler):
 
 
 def show_lines_of_jobs() -> None:
-    """Let this process write the lines of its jobs to stderr, with their times, from the level INFO on."""
+    """Make this process write the log lines of its jobs to stderr, with their times, from the level INFO on."""
     handler = _UntilLoggingIsSetUp()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%d %H:%M:%S"))
     _log.addHandler(handler)

@@ -61,7 +61,7 @@ class StagedLetters:
 
     @property
     def label(self) -> str:
-        """Where they are sent, as the user wrote it."""
+        """The reducer of the letters, as the user wrote it."""
         return self._delivery.label
 
     def __call__(self, letters: Iterable[Any]) -> None:

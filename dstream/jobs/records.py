@@ -4,8 +4,8 @@ A job has up to five: its `state`, which only its driver replaces; the `plan` an
 with the receipts of its sinks; and the `request` by which other processes ask for something. Beside them each name has
 a record with the job that was submitted under it last.
 
-A driver that takes a job over puts what is there once more, under its own token. The driver before it, which may only
-have been cut off, then finds that the version that it wants to put is taken, so that it is no longer the driver.
+A driver that takes a job over puts the stored record once more, under its own token. The driver before it, which may
+only have been cut off, then finds that the version that it wants to put is taken, so that it is no longer the driver.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class JobRecords:
         return record.version, identity
 
     def take_name(self, name: str, identity: str, version: int) -> bool:
-        """Let a name mean a job; False if another process was first."""
+        """Store the job of a name; False if another process was first."""
         return self._records.write(_of_name(name), json.dumps({"name": name, "id": identity}).encode(), version)
 
     def keep_pickle(self, identity: str, what: Pickled, data: bytes) -> None:
@@ -208,7 +208,7 @@ class JobRecords:
         return [] if record is None else _requests(record.data, identity)
 
     def ask(self, identity: str, want: Want, mark: str, answered: int = 0) -> Request:
-        """Ask the driver of a job for something; a request that is there already stays as it is.
+        """Ask the driver of a job for something; an existing request stays as it is.
 
         Args:
             identity: the job.
@@ -219,7 +219,7 @@ class JobRecords:
         while True:
             record = self._records.read(_of(identity, "request"))
             requests = [] if record is None else _requests(record.data, identity)
-            # It is there if its write arrived and the answer was lost, or if it was sent to a driver that is lost.
+            # It exists if its write arrived and the answer was lost, or if it was sent to a driver that is lost.
             if found := [each for each in requests if each.mark == mark]:
                 return found[0]
             made = Request(1 if record is None else record.version + 1, want, mark)

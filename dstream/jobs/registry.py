@@ -155,7 +155,7 @@ class Jobs:
             return self._new(plan, config, version)
         if held.state.status.has_ended or self._watch.is_lost(held.state):
             if afresh:
-                self._check_begins(plan, config)  # before the job that is there is forgotten
+                self._check_begins(plan, config)  # before the existing job is forgotten
                 return self._new(plan, config, version) if self._is_forgotten(held) else None
             return self._again(plan, config, held)
         if is_absent_only:

@@ -43,7 +43,7 @@ class JobContext(Runtime, Protocol):
         ...
 
     def elsewhere(self, storage: str) -> JobContext:
-        """Return the same with another storage."""
+        """Return this context with another storage."""
         ...
 
     def running_storage(self) -> Storage:
@@ -217,7 +217,7 @@ class BoundedRun:
         counts: whether items are counted.
 
     Attributes:
-        counted: how many items stages have given on, by their names; and sinks written, in entries for those of maps.
+        counted: how many items stages have emitted, by their names; and sinks written, in entries for those of maps.
         edges: how many items arrived by each inbound edge of a vertex of a graph, and were sent by each outbound one.
     """
 
@@ -415,7 +415,7 @@ class BoundedRun:
         return [receipts for receipts, _ in counted]
 
     def _decide(self) -> None:
-        """Refuse requests to stop the run from here on."""
+        """Refuse requests to stop the run from now on."""
         with self._lock:
             self._check_stop()
             self.is_decided = True

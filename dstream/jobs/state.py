@@ -178,7 +178,7 @@ _living: set[str] = set()
 
 
 def driver_here() -> Driver:
-    """Return a new driver in this process; it is there until it is forgotten."""
+    """Return a new driver in this process; it is registered until it is forgotten."""
     process = os.getpid()
     log = os.environ.get("DSTREAM_JOB_LOG") or None
     driver = Driver(uuid.uuid4().hex, socket.gethostname(), _machine(), process, _started(process), log)
@@ -192,7 +192,7 @@ def forget_driver(driver: Driver) -> None:
 
 
 def is_gone(driver: Driver) -> bool | None:
-    """Return whether a driver has ended; None if that cannot be seen from here."""
+    """Return whether a driver has ended; None if this process cannot see that."""
     if driver.machine != _machine() or driver.host != socket.gethostname():
         return None
     # In this process the tokens decide: a driver may end while its process continues.
@@ -258,7 +258,7 @@ class JobState:
 
     Attributes:
         shape: that of its pipeline.
-        driver: who runs it, or ran it last.
+        driver: the process that runs it, or ran it last.
         beat_at: when that driver was last known to live, by its own clock.
         times: when the job reached each status for the last time, by the names of these.
         epoch: the last one that was committed; 1 for a bounded job whose sinks publish or have published.
@@ -267,7 +267,7 @@ class JobState:
         obeyed: the marks of the requests of other processes that it has obeyed last.
         metrics: what was counted in its last run; of an unbounded job, in all of them.
         is_unbounded: it runs epoch after epoch.
-        log: the number of a record of its log that was there; later ones may be.
+        log: the number of a record of its log that existed; later ones may exist.
     """
 
     id: str

@@ -82,7 +82,7 @@ class Memory:
 
         Args:
             log: of the job.
-            hint: the number of a record that was there.
+            hint: the number of a record that existed.
         """
         last = log.last(hint)
         return Memory() if last is None else Memory.of_records(log.since_checkpoint(last))
@@ -177,7 +177,7 @@ def check_nothing_is_lost(verdicts: Sequence[StageVerdict], memory: Memory, titl
     """Refuse a pipeline with which a job would forget something without `force=True`.
 
     Args:
-        verdicts: what becomes of each stage.
+        verdicts: the verdict on each stage.
         memory: what the job remembers.
         title: what messages call the job.
         begins: where it begins, in words.

@@ -83,7 +83,7 @@ def _stages(record: LogRecord, states: StatesOfSteps) -> dict[str, dict[str, Any
 
 
 _MOST_OFFSETS = 100
-"""Of each source; a folder may have 100,000 files, each a partition, and the state of a job is written every second."""
+"""The most offsets of a source; a folder may have 100,000 files, and the state of a job is written every second."""
 
 
 def _source(mark: SourceMark, left: int | None, source: StreamSource[Any] | None) -> dict[str, Any]:

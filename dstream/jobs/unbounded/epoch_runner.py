@@ -95,7 +95,7 @@ def _commit(job: WriteJob[Any], record: LogRecord, stage: str) -> None:
 def show_held(
     ends: Iterable[EpochSink], job: str, *, is_over: bool = False, failed: BaseException | None = None
 ) -> None:
-    """Let sinks show the output that they hold back of published epochs, if it is time.
+    """Make sinks publish the output that they buffer of published epochs, if it is time.
 
     Args:
         ends: where the pipeline writes to.
@@ -453,7 +453,7 @@ class EpochRunner:
             each.published()
 
     def tidy(self, record: LogRecord, keep: float) -> None:
-        """Let sinks that a record was published to remove some of their garbage older than `keep` seconds.
+        """Make sinks that a record was published to remove some of their garbage older than `keep` seconds.
 
         The record is published, so an old file that cannot be read or removed is no reason to fail: it is logged.
         """
@@ -466,7 +466,7 @@ class EpochRunner:
                     _log.warning("stage %r: what is old was not removed: %s", stage, error)
 
     def show_held(self) -> None:
-        """Let sinks show the output that they hold back of published epochs, if it is time.
+        """Make sinks publish the output that they buffer of published epochs, if it is time.
 
         Raises:
             Exception: a sink fails.

@@ -114,9 +114,10 @@ class LogRecord:
         receipts: those of the sinks, by the names of their stages; empty if nothing ran.
         changes: where the state of steps went in this epoch, in the terms of the state.
         index: where all of it is, in the same terms; None: the records since the last checkpoint contain it together.
-        counts: what stages gave on so far, what was late, their dead letters, and what passed the edges of vertices.
+        counts: the items that stages emitted so far, late ones, their dead letters, and what passed the edges of
+            vertices.
         clock: the greatest timestamp before which all events are in committed epochs; None: none is known yet.
-        is_claim: nothing ran; a driver has put it to become the one who decides.
+        is_claim: nothing ran; a driver has put it to become the one that decides.
         lease: the version of the lease with which its driver began; that of a later driver is greater.
     """
 
@@ -213,7 +214,7 @@ class Claim(NamedTuple):
 
 
 _FIRST_TIME = 1_000_000_000
-"""A number from here on is a time in seconds, as a configuration that was stored has it."""
+"""The least number that is a time in seconds, as a configuration that was stored has it."""
 
 
 class EpochLog:
@@ -243,9 +244,9 @@ class EpochLog:
         """Return the last record; None if there is none.
 
         Args:
-            hint: the number of a record that was there; those behind it are looked at one by one.
+            hint: the number of a record that existed; those behind it are looked at one by one.
         """
-        # A record below the floor may still be there, and counts no more.
+        # A record below the floor may still exist, and counts no more.
         found = self.read(max(hint, self.floor()))
         if found is None and (numbers := self.numbers()):
             found = self.read(numbers[-1])
@@ -446,7 +447,7 @@ class EpochLog:
         return [number for number in self._listed() if number >= floor]
 
     def numbers_before_floor(self) -> list[int]:
-        """Return the numbers of records that count no more, and are there still; this lists all, which takes long."""
+        """Return the numbers of records that count no more, and still exist; this lists all, which takes long."""
         listed = self._listed()
         floor = self.floor()
         return [number for number in listed if number < floor]

@@ -276,7 +276,7 @@ class EngineChoice:
             kept_shards.forget(self._job)
 
     def stay_on_spark(self) -> bool:
-        """Let all further epochs run on Spark, unless that cannot be; return whether they do from now on."""
+        """Run all further epochs on Spark, unless that cannot be; return whether they do from now on."""
         engines = self._engines
         if self._pinned is not None or engines is None or self._placement.engine == "spark":
             return False
@@ -289,7 +289,7 @@ class EngineChoice:
         return True
 
     def return_here(self, error: Exception) -> bool:
-        """Let all further epochs run in this process if the first one on Spark failed by its place.
+        """Run all further epochs in this process if the first one on Spark failed by its place.
 
         Args:
             error: the failure, such as a file of the state that workers do not see; one of a user's function is none

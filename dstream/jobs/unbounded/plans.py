@@ -74,7 +74,7 @@ def check_sinks(plan: PipelinePlan, call: str) -> None:
 
 
 Processors = Mapping[tuple[str, str], int]
-"""How many processors a vertex has, by the name of its stage, which is empty for those of a graph, and its own."""
+"""The number of processors of a vertex, by the name of its stage, which is empty for those of a graph, and its own."""
 
 
 def steps_of_plan(plan: PipelinePlan, memory: Mapping[str, ShardIndex]) -> dict[str, StateOperator]:
@@ -235,7 +235,7 @@ def _refreshed(order: Sequence[Node]) -> dict[int, float]:
 
 
 def _with_kept_sides(several: Several) -> Several:
-    """Return the same plan, in which the right side of a hash join is read in the first epoch, and kept for others.
+    """Return the plan in which the right side of a hash join is read in the first epoch, and kept for others.
 
     A driver that resumes the job reads it again. What several joins read is computed once in each run (`Fork`),
     and so is not kept by itself.

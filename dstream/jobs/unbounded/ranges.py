@@ -115,7 +115,7 @@ class BoundedAsStream:
     source: Source[Any]
 
     ends = True
-    """There is an end, after which no items arrive."""
+    """True: there is an end, after which no items arrive."""
 
     @property
     def label(self) -> str:

@@ -12,7 +12,7 @@ __all__ = ["BatchSize", "EpochCosts", "PollInterval", "RefreshedSides", "SmallEp
 
 
 _MEMORY = 0.9
-"""What an epoch counts in comparison to the one after it."""
+"""The weight of an epoch in comparison to the one after it."""
 _SPREAD = 0.1
 """The part of their mean by which the sizes of epochs must differ to show the cost of one item."""
 
@@ -115,7 +115,7 @@ class BatchSize:
 
 
 _SHARE = 0.01
-"""Of a core: asking sources that have nothing takes no more."""
+"""The share of a core that asking sources that have nothing may take."""
 
 
 @dataclass(slots=True)

@@ -141,7 +141,7 @@ _PAUSE = 5.0
 
 
 def _is_said_to_be_same(source: StreamSource[Any], mark: SourceMark) -> bool:
-    """Return the same for a source that was read; an error of its identity is no reason to end its job."""
+    """Return whether a source is the one that was read; an error of its identity is no reason to end its job."""
     try:
         return is_same(source, mark)
     except Exception as error:

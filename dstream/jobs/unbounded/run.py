@@ -417,7 +417,7 @@ class UnboundedRun:
             if self.is_void or (self.stop is not None and self.stop.is_at_once):
                 self._runner.abort(ran.record.number)
                 self._check_stop()
-            # Under the lock: once the record may be there, `give_up` must not make the run void.
+            # Under the lock: once the record may exist, `give_up` must not make the run void.
             self._is_committing = True
         try:
             self._put(ran.record)

@@ -290,7 +290,7 @@ def state_entries(
         plan: of the job.
         stage: the name of the step.
         log: of the job.
-        hint: the number of a record that was there.
+        hint: the number of a record that existed.
         files: of the job.
         job: its id.
 
