@@ -128,7 +128,7 @@ class BaseStream(Generic[T]):
         return self._then(Distinct(self._node, optional_function(key, "key"), step=here()))
 
     def peek(self, action: Callable[[T], object]) -> Self:
-        """Let `action` see each item that passes here.
+        """Call `action` with each item that passes this step.
 
         The action runs in the caller's process, once for each item that passed this step, in
         encounter order, before the terminal operation returns.
@@ -610,7 +610,8 @@ class BaseStream(Generic[T]):
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
-            from dstream.suggestions.streams import no_such_name  # here: only who mistakes a name needs it
+            # imported here: it is needed only when a name is unknown
+            from dstream.suggestions.streams import no_such_name
 
             raise AttributeError(no_such_name(type(self), name, self._kinds["Stream"]))
 

@@ -56,7 +56,7 @@ class Recovering(BaseStream[T]):
         return self._recover(kinds, "ignore", treatment="ignored")
 
     def resolve(self, kinds: type[E] | tuple[type[E], ...], fn: Callable[[Any, E], T]) -> Self:
-        """Let `fn(item, error)` give one item in place of all that the step before would have given.
+        """Replace all output of the step before for a failed item by one item, `fn(item, error)`.
 
         What `fn` raises is not caught.
 

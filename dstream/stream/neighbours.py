@@ -124,7 +124,7 @@ class Gathering(BaseStream[T]):
         return self._then(Gather(self._node, sampled(part, chosen), step=called("sample", given)))
 
     def shuffle(self, seed: int | None = None) -> Self:
-        """Put the items into a random order, in which the stream is ordered from here on.
+        """Put the items into a random order, in which the stream is ordered from this step on.
 
         The order depends on the seed and the numbers of the items alone: an ordered stream has the same order for a
             seed on every engine, in any number of partitions. Costs what `sorted` costs.

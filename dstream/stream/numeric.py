@@ -253,7 +253,7 @@ class IntStream(_IntegralStream):
     __slots__ = ()
 
     def as_long_stream(self) -> LongStream:
-        """Return the same ints as a `LongStream`."""
+        """Return the ints as a `LongStream`."""
         # Python has one type of ints.
         return self._as("LongStream", self._node)
 

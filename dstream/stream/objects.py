@@ -296,7 +296,7 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
 
     @sorting_hints
     def sorted(self, key: Callable[[T], Any] | None = None, *, reverse: bool = False) -> Stream[T]:
-        """Sort the items as `sorted()` does: stable, also in reverse. The stream is ordered from here on.
+        """Sort the items as `sorted()` does: stable, also in reverse. The stream is ordered from this step on.
 
         In parallel: the items are cut into ranges of keys, by a sample, and each range is sorted
         where it is, on disk past the memory bound. `functools.cmp_to_key` serves comparators.

@@ -164,7 +164,7 @@ def write(
     Args:
         runtime: has the collections.
         node: the last node of the plan.
-        sink: what becomes of the items.
+        sink: writes the items.
         engine: starts what runs the plan, unless the job is done already.
         name: that of the job in the target, unless the sink names it.
         epoch: its number.
@@ -199,7 +199,7 @@ def ended(
 
     Args:
         node: the last node of the plan.
-        sink: what becomes of the items.
+        sink: writes the items.
         runtime: has the collections that processors may know by their names; None: these are passed later.
         name: the method that the user called.
         where: the place of that call; None: here.
@@ -278,7 +278,7 @@ class Delivery:
         return self if self.runtime is not None else dataclasses.replace(self, runtime=context)
 
     def __call__(self, letters: Iterable[DeadLetter]) -> None:
-        """Commit the letters, all of them or none, without the engine: they are here already, maybe on disk."""
+        """Commit the letters, all of them or none, without the engine: they are in this process, maybe on disk."""
         runtime = self.runtime or default_runtime()
         # By an engine of this process, where the letters are, whatever runs the stream.
         write(runtime, Read(_Letters(letters), step=Step("dead letters")), self.reducer, runtime.engine_here)

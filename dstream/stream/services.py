@@ -49,7 +49,7 @@ class MapView(Generic[K, V]):
         return default if value is None else value
 
     def get_all(self, keys: Iterable[K]) -> dict[K, V]:
-        """Return the entries of those `keys` that are there, all from one state of the map."""
+        """Return the entries of those `keys` that exist, all from one state of the map."""
         known = list(keys)
         return {key: value for key, value in zip(known, self.get_many(known), strict=True) if value is not None}
 
