@@ -78,7 +78,7 @@ def not_of_streams(cls: type[Any], name: str) -> Callable[..., NoReturn]:
         AttributeError: there is no such method at all.
     """
     if name not in _INSTEAD:
-        from dstream.suggestions.stages import no_such_name  # here: only who mistakes a name needs it
+        from dstream.suggestions.stages import no_such_name  # imported here: it is needed only when a name is unknown
 
         raise AttributeError(no_such_name(cls, name))
 

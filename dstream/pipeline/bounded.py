@@ -197,7 +197,7 @@ class ReducingStage(PairedStage[T, B], JoiningStage[T, B], LazyStage[T, B]):
 
     @sorting_hints
     def sorted(self: Ended[T], key: Callable[[T], Any] | None = None, *, reverse: bool = False) -> BatchStage[T]:
-        """Sort the items as `sorted()` does: stable, also in reverse. They are ordered from here on."""
+        """Sort the items as `sorted()` does: stable, also in reverse. They are ordered from this step on."""
         return self._made("sorted", self._stream().sorted(key, reverse=reverse))
 
     def top(self: Ended[T], n: int, key: Callable[[T], Any] | None = None) -> BatchStage[T]:
@@ -246,7 +246,7 @@ class ReducingStage(PairedStage[T, B], JoiningStage[T, B], LazyStage[T, B]):
         return self._made("sample", self._stream().sample(fraction, seed, n=n))
 
     def shuffle(self: Ended[T], seed: int | None = None) -> BatchStage[T]:
-        """Put the items into a random order, in which the stream is ordered from here on.
+        """Put the items into a random order, in which the stream is ordered from this step on.
 
         Without a seed one is chosen now, so that the pipeline gives the same order each time it runs.
         """

@@ -81,7 +81,7 @@ class JoinClause(Generic[K, L, R, V]):
         return EntriesClause(left_key, _key, _value)
 
     def projecting(self, fn: Callable[[R], W]) -> JoinClause[K, L, R, W]:
-        """Return the same clause, which hands on `fn(right)` in place of each right item."""
+        """Return this clause with `fn(right)` in place of each right item."""
         return cast("JoinClause[K, L, R, W]", replace(self, projection=cast(Any, checked_function(fn, "fn"))))
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ class EntriesClause(JoinClause[K, L, Never, Never]):
     """
 
     def projecting(self, fn: Callable[[Any], W]) -> JoinClause[K, L, Any, W]:
-        """Return the same clause, which hands on `fn(entry)` in place of each value."""
+        """Return this clause with `fn(entry)` in place of each value."""
         return cast("JoinClause[K, L, Any, W]", super().projecting(fn))
 
 

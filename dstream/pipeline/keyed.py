@@ -55,7 +55,7 @@ class KeyedView(StageView, Generic[K, T, B]):
 
     @property
     def key(self) -> Callable[[T], K]:
-        """Gives the key of an item."""
+        """Returns the key of an item."""
         return self._key
 
     @overload  # A type checker looks into the lambdas of a collector only where it expects one.

@@ -206,7 +206,7 @@ class LazyStage(FlowingStage[T, B]):
         return self._made("ignore", self._stream().ignore(kinds))
 
     def resolve(self, kinds: type[E] | tuple[type[E], ...], fn: Callable[[Any, E], T]) -> Stage[T, B]:
-        """Let `fn(item, error)` give one item in place of all that the step before would have given."""
+        """Replace all output of the step before for a failed item by one item, `fn(item, error)`."""
         return self._made("resolve", self._stream().resolve(kinds, fn))
 
     @hinting(args="on_error((ValueError, TypeError), into=...), with a tuple of exceptions")
@@ -385,7 +385,7 @@ class LazyStage(FlowingStage[T, B]):
         stateful = stateful_nodes.stateful if self._has_no_end else stateful_nodes.bounded_stateful
         return self._step(f"{action}_stateful", stateful(self._record.node, None, action, create, fn, ttl, on_evict))
 
-    # Where items are, and who looks at them
+    # Partitions, and observers of items
 
     def peek(
         self,

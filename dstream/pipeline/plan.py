@@ -105,7 +105,7 @@ class PipelinePlan:
         take: Callable[[str], Callable[[int], object]],
         take_edges: Callable[[EdgeCounts], object] | None = None,
     ) -> PipelinePlan:
-        """Return a plan that counts the items that stages give on.
+        """Return a plan that counts the items that stages emit.
 
         Args:
             take: gives what takes the counts of a stage, by the name of the stage: one for each of its tasks.
@@ -187,7 +187,7 @@ class PipelinePlan:
         return [(each.name, labels.get(each.name, each.kind), each.upstreams) for each in self.stages]
 
     def with_writes(self, writes: Sequence[PlannedWrite]) -> PipelinePlan:
-        """Return the same stages with other ends."""
+        """Return the plan of the same stages with other sinks."""
         return replace(self, writes=tuple(writes))
 
 

@@ -182,7 +182,7 @@ def _nodes(records: Sequence[StageRecord], names: Mapping[int, str]) -> _Nodes:
             both = Fork(node)
             node, found.late[id(each)] = in_time(both), late_ones_of(both)
         found.own[id(each)] = node
-        # A node of its own, not `own`: who deals with failures contains the step itself, without the fork.
+        # A node of its own, not `own`: the step that handles failures contains the step itself, without the fork.
         given[id(each)] = Fork(node) if times[id(each)] > 1 else node
     return found
 

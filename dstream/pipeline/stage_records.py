@@ -72,7 +72,7 @@ def flat_nodes(roots: Sequence[Node]) -> tuple[list[Flat], list[At]]:
     for root in roots:
         for each in inputs_first(root, lambda found: () if id(found) in places else found.inputs()):
             if id(each) not in places:
-                # Behind its inputs, so that these are there when it is made again.
+                # Behind its inputs, so that these exist when it is made again.
                 flat.append(_flat(each, places))
                 places[id(each)] = At(len(flat) - 1)
     return flat, [places[id(root)] for root in roots]

@@ -65,7 +65,8 @@ class Hinting:
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
-            from dstream.suggestions.stages import no_such_name  # here: only who mistakes a name needs it
+            # imported here: it is needed only when a name is unknown
+            from dstream.suggestions.stages import no_such_name
 
             raise AttributeError(no_such_name(type(self), name))
 
@@ -167,7 +168,7 @@ def end_branch(pipeline: Pipeline, record: StageRecord) -> SinkStage:
     """Return the stage that ends a branch; processors give it their name."""
     stage = SinkStage(pipeline, record)
     if isinstance(record.sink, ProcessorSink):
-        stage.set_name(record.sink.name)  # Before it is there: one with a name that is refused would have no other.
+        stage.set_name(record.sink.name)  # Before it is added: one with a name that is refused would have no other.
     pipeline._add(record)
     return stage
 
@@ -269,7 +270,7 @@ def known_as(node: ProcessorGraph, stage: str) -> ProcessorGraph:
 
 
 def with_processors(node: ProcessorGraph, count: int) -> ProcessorGraph:
-    """Return the same node with `count` processors."""
+    """Return the node with `count` processors."""
     vertices = tuple(dataclasses.replace(each, parallelism=count) for each in node.graph.vertices)
     return dataclasses.replace(node, graph=VertexGraph(vertices, node.graph.edges))
 
@@ -334,7 +335,7 @@ class FlowingStage(AnyStage, Generic[T, B]):
     def write_to(self, sink: Sink[T, Any]) -> SinkStage:
         """End this branch in a sink, such as `to_imap(...)`.
 
-        Items that end are there when the job has ended, those without an end epoch by epoch. A job of several sinks
+        Items that end are published when the job has ended, those without an end epoch by epoch. A job of several sinks
         writes all of them or none. Each sink object can be used once.
 
         Args:
@@ -383,7 +384,7 @@ class FlowingStage(AnyStage, Generic[T, B]):
         """Return the stage of a record, of the same class as this one."""
         stage = type(self)(self._pipeline, record)
         if name is not None:
-            stage.set_name(name)  # Before it is there: one with a name that is refused would end nowhere.
+            stage.set_name(name)  # Before it is added: one with a name that is refused would end nowhere.
         self._pipeline._add(record)
         return cast("Stage[Any, B]", stage)
 

@@ -133,7 +133,7 @@ def rolling(upstream: Node, key: Key | None, operation: AggregateOperation[Any, 
 
 
 def bounded_rolling(upstream: Node, key: Key | None, operation: AggregateOperation[Any, Any, Any]) -> Stateful:
-    """Return the same node for items that end."""
+    """Return the node for items that end."""
     fn = ResultSoFar(operation) if key is None else ResultSoFarOfKey(operation)
     step = called(_by_key(key, "rolling_aggregate"), repr(operation))
     return Stateful(upstream, EmptyContainer(operation), fn, "map", key, step=step)
@@ -167,7 +167,7 @@ def stateful(
 def bounded_stateful(
     upstream: Node, key: Key | None, action: Action, create: Any, fn: Any, ttl: Any, on_evict: Any
 ) -> Stateful:
-    """Return the same node for items that end, whose states live until then.
+    """Return the node for items that end, whose states are kept until then.
 
     Raises:
         TypeError: an argument is of another kind.

@@ -163,7 +163,7 @@ class KeyedWindowedStage(_Windowed, Generic[K, T]):
 
     @property
     def key(self) -> Callable[[T], K]:
-        """Gives the key of an item."""
+        """Returns the key of an item."""
         return self._key
 
     @overload
