@@ -15,7 +15,7 @@ __all__ = ["AbstractProcessor", "FlatMapper", "NoAnswerError"]
 
 T = TypeVar("T")
 _SEVERAL = 5
-"""How many ordinals have a method of their own."""
+"""The number of ordinals that have a method of their own."""
 
 
 class AbstractProcessor(Processor):
@@ -98,7 +98,7 @@ class AbstractProcessor(Processor):
 
     @property
     def context(self) -> ProcessorContext:
-        """Where it runs."""
+        """The context of its run."""
         if self._context is None:
             raise self._not_started()
         return self._context

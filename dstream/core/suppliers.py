@@ -60,7 +60,7 @@ class EndSupplier(ProcessorMetaSupplier):
     call = ""
 
     def peeked(self, peek: Peek) -> Self:
-        """Return the same, with logging of the items that pass.
+        """Return this supplier with logging of the items that pass.
 
         Raises:
             UnsupportedError: nothing of that kind does.
@@ -73,7 +73,7 @@ class EndSupplier(ProcessorMetaSupplier):
         return replace(self, peeks=(*self.peeks, peek))
 
     def only_one(self) -> Self:
-        """Return the same, undivided."""
+        """Return this supplier with one processor."""
         return replace(self, preferred_local_parallelism=1, is_only_one=True)
 
     def parallelism(self, vertex: str, wanted: int) -> int:

@@ -319,7 +319,7 @@ class Edge(NamesOfJet):
 
     @property
     def routing(self) -> Routing:
-        """Which processors get an item."""
+        """The routing: which processors get an item."""
         return self._routing
 
     @property
@@ -349,7 +349,7 @@ class Edge(NamesOfJet):
 
     @property
     def config(self) -> EdgeConfig:
-        """How many items wait."""
+        """The size of the buffer."""
         return self._config
 
     def described(self) -> str:

@@ -137,7 +137,7 @@ class GroupingProcessor(SavingProcessor):
             return self.emit_what_waits()
         if not self.emit_what_waits():
             return False
-        # Taken out: buffered results are emitted before a snapshot, which has no groups from here on.
+        # Taken out: buffered results are emitted before a snapshot, which has no groups from then on.
         groups, self._groups, self._has_ended = self._groups, {}, True
         if self._gives_empty and not groups:
             groups = {None: self._operation.create()}

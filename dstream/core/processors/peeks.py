@@ -195,7 +195,7 @@ class PeekingOutbox:
 
     @property
     def bucket_count(self) -> int:
-        """How many outbound edges there are."""
+        """The number of outbound edges."""
         return self._outbox.bucket_count
 
     def offer(self, item: Any, to: Targets = None) -> bool:

@@ -132,7 +132,7 @@ class _Inserting(SavingProcessor):
         return [Watermark(chosen)]
 
     def tick(self) -> bool:
-        """Let time move by the clock."""
+        """Advance time by the clock."""
         if not self.emit_what_waits():
             return False
         if self._is_idle:

@@ -72,7 +72,7 @@ class OperatorProcessor(SavingProcessor):
         self._epoch = 0
 
     def made_of(self, ordinal: int, items: list[Any]) -> Iterable[Any]:
-        """Let the items wait for a watermark; if there are many, the operator reduces them."""
+        """Buffer the items until a watermark; if there are many, the operator reduces them."""
         waiting = self._waiting[ordinal]
         waiting.extend(zip(each(self._timestamps[ordinal], items), items, strict=True))
         return () if len(waiting) < _AT_ONCE else self._until(self._watermark)
@@ -99,7 +99,7 @@ class OperatorProcessor(SavingProcessor):
         return watermark <= self._watermark or self.emit(self._until(watermark))
 
     def _until(self, watermark: int) -> Iterator[Any]:
-        """Let the operator process waiting items, and time move; yield the results in the order of their windows."""
+        """Make the operator process buffered items, and advance time; yield results in the order of their windows."""
         self._epoch += 1
         now = self._clock()
         moment = EpochTime(self._epoch, now, self._watermark, watermark, clock_deadline=self._early_at)
