@@ -257,7 +257,8 @@ class Collection(ABC, Generic[S]):
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
-            from dstream.suggestions.collections import no_such_name  # here: only who mistakes a name needs it
+            # imported here: it is needed only when a name is unknown
+            from dstream.suggestions.collections import no_such_name
 
             raise AttributeError(no_such_name(type(self), name, self._kind))
 

@@ -41,7 +41,7 @@ __all__ = [
 V = TypeVar("V")
 
 Clock = Callable[[], float]
-"""Gives the time in seconds since the epoch."""
+"""Returns the time in seconds since the epoch."""
 
 _SLACK, _CHUNK = 0.1, 1000
 
@@ -246,7 +246,7 @@ class ExpiringStore:
     def splits(self, parallelism: int) -> Sequence[EntrySplit]:
         """Divide the entries that have not expired yet."""
         now = self._clock()
-        # One moment for all splits: which entries are there must not depend on when a task reads them.
+        # One moment for all splits: which entries exist must not depend on when a task reads them.
         return [ExpiringSplit(split, now) for split in self._store.splits(parallelism)]
 
     def schema(self) -> pa.Schema:

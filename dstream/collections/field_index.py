@@ -90,7 +90,7 @@ class FieldIndex:
             self._order, self._new = [], [each for each in chain(self._alone, self._together) if _is_comparable(each)]
 
     def remove(self, key: Any) -> None:
-        """Forget an entry, if it is there."""
+        """Remove an entry, if it is indexed."""
         self._loose.discard(key)
         if key not in self._value_of:
             return

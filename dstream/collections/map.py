@@ -36,7 +36,7 @@ class Replacing:
     Attributes:
         store: where they are.
         title: what errors call the map.
-        fn: makes the new value of the key and the value that is there when it is written.
+        fn: makes the new value of the key and the value that is stored when it is written.
     """
 
     store: MapStore
@@ -134,10 +134,10 @@ class IStreamMap(ChangingMap[K, V]):
     # Functions that are sent to the entries
 
     def execute_on_key(self, key: K, fn: Callable[[LiveEntry[K, V | None]], R]) -> R:
-        """Let `fn` read and change one entry, atomically; return its result.
+        """Call `fn` to read and change one entry, atomically; return its result.
 
         Args:
-            key: the key; it need not be there.
+            key: the key; it need not exist.
             fn: gets an entry with `key`, `value` (None if there is none) and `set_value(value)`;
                 `set_value(None)` removes the entry. It runs again, with the fresh value, if another
                 thread or process changed the entry meanwhile, so it should do nothing else. An exception
@@ -160,7 +160,7 @@ class IStreamMap(ChangingMap[K, V]):
     def execute_on_entries(
         self, fn: Callable[[LiveEntry[K, V]], R], predicate: Callable[[Entry[K, V]], object] | None = None
     ) -> dict[K, R]:
-        """Let `fn` read and change every entry, or those that satisfy `predicate`; return its results by key.
+        """Call `fn` to read and change every entry, or those that satisfy `predicate`; return its results by key.
 
         Each entry is changed atomically, the map as a whole is not: entries are visited a thousand at a time, and an
         exception leaves those before changed. Entries that others add meanwhile are not visited. Both functions may
@@ -282,7 +282,7 @@ class IStreamMap(ChangingMap[K, V]):
         return [each for each in made if each is not None]
 
     def add_index(self, field: str, kind: Literal["hash", "sorted"] = "hash") -> None:
-        """Let `select` of this handle find entries by a field of their values without reading the others.
+        """Index a field of the values: `select` of this handle finds entries by it without reading the others.
 
         The index lives in this process, in memory. It is made by reading all entries, now, and is brought up to date
         from the journal at each look-up, so it contains all writes, of every process and kind, as soon as that is
@@ -385,7 +385,7 @@ class IStreamMap(ChangingMap[K, V]):
     def _watched(self, since: int, every: float, timeout: float | None) -> Iterator[JournalEvent]:
         changed = time.monotonic()
         while True:
-            # What is there up to this offset is read below, so the next look need not begin before it.
+            # Entries up to this offset are read below, so the next look need not begin before it.
             end = self.store.journal_end()
             for event in self.journal(since):
                 yield event

@@ -75,7 +75,7 @@ R = TypeVar("R")
 D = TypeVar("D")
 
 CHUNK = 1000
-"""How many entries are looked up or changed at once where a whole map is walked."""
+"""The number of entries that are looked up or changed at once where a whole map is walked."""
 
 
 class ReadMap(Collection[MapStore], Mapping[K, V]):
@@ -115,7 +115,7 @@ class ReadMap(Collection[MapStore], Mapping[K, V]):
         return default if value is None else value
 
     def get_all(self, keys: Iterable[K]) -> dict[K, V]:
-        """Return the entries of those `keys` that are there, all from one state of the map.
+        """Return the entries of those `keys` that exist, all from one state of the map.
 
         Raises:
             TypeError: `keys` is a text, or cannot be iterated; `get(key)` gives one value.

@@ -46,12 +46,12 @@ class Processing(Generic[R]):
         self._predicate = predicate
 
     def each(self, values: list[Any]) -> list[Any]:
-        """Let the function change each entry, also one that is not there."""
+        """Call the function to change each entry, also one that does not exist."""
         self.results.clear()
         return [self._run(key, value) for key, value in zip(self._keys, values, strict=True)]
 
     def each_present(self, values: list[Any]) -> list[Any]:
-        """Let the function change each entry that is there and satisfies the predicate."""
+        """Call the function to change each entry that exists and satisfies the predicate."""
         self.results.clear()
         return [
             self._run(key, value) if value is not None and self._is_chosen(key, value) else UNCHANGED
@@ -129,13 +129,13 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
         old = self.put_if_absent(key, new)
         return new if old is None else old
 
-    # Deciding on the value that is there, as `java.util.Map` does
+    # Changes by the current value, as those of `java.util.Map`
 
     def compute(self, key: K, fn: Callable[[K, V | None], V | None]) -> V | None:
         """Set the value of `key` to the result of `fn` for the key and its present value, atomically; return it.
 
         Args:
-            key: the key; it need not be there.
+            key: the key; it need not exist.
             fn: gets the key and its value, None if there is none. A result of None removes the entry. It runs
                 again, with the fresh value, if another thread or process changed the entry meanwhile, so it should do
                 nothing else. An exception passes through and changes nothing.
@@ -184,7 +184,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
     def merge(self, key: K, value: V, fn: Callable[[V, V], V | None]) -> V | None:
         """Set the value of `key` to `value`, or to the result of `fn` for the present one and `value`; return it.
 
-        It is atomic. `fn` does not run without a value that is there, and removes the entry with None. It may run
+        It is atomic. `fn` does not run without a value, and removes the entry with None. It may run
         again, as in `compute`; it gets a copy of `value` each time, which it may change.
 
         Example:
@@ -197,7 +197,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
         return self._decided("merge", key, fn, lambda known, old: new if old is None else fn(old, copy.deepcopy(new)))
 
     def _decided(self, name: str, key: Any, fn: Callable[..., Any], decide: Callable[[Any, Any], Any]) -> V | None:
-        """Let a function of the user's decide on the value of one key, and return the value that there is then."""
+        """Call a user's function to decide on the value of one key, and return the new value."""
         known, place = self._key(key), f"{self._place(name)}, {shown_function(running_function(fn, 'fn'))}"
         # The store calls `change` again after a conflict: what it decided last was written.
         new: Any = UNCHANGED

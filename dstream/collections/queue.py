@@ -1,7 +1,7 @@
 """`IStreamQueue`: items that each one of many processes takes at most once, and the state of their leases.
 
 The items of a queue have numbers, in the order in which they were put. `0 <= head <= tail`: those from `head` up to
-`tail` wait; of those below, the leased ones are there, the others were taken. A lease that has ended is an item that
+`tail` wait; of those below, the leased ones are stored, the others were taken. A lease that has ended is an item that
 waits, and precedes those that were put later.
 """
 
@@ -68,7 +68,7 @@ class QueueState:
 
     @property
     def size(self) -> int:
-        """How many items there are: those that wait and those that are leased."""
+        """The number of items: those that wait and those that are leased."""
         return self.tail - self.head + len(self.leases)
 
     def waiting(self, now: float) -> int | None:

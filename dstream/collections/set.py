@@ -100,7 +100,7 @@ class IStreamSet(Collection[MapStore], MutableSet[T]):
     # Writing
 
     def add(self, value: T) -> None:
-        """Add an item; nothing is written if it is there."""
+        """Add an item; nothing is written if the set has it."""
         self.update([value])
 
     def update(self, items: Iterable[T]) -> None:
@@ -112,16 +112,16 @@ class IStreamSet(Collection[MapStore], MutableSet[T]):
         """
         known = list(dict.fromkeys(self._known(item) for item in items))
         if known:
-            # What is there already is not written again, and is no event of a journal.
+            # Items that the set has are not written again, and are no event of a journal.
             self.store.update(known, lambda old: [UNCHANGED if each else _THERE for each in old])
 
     def discard(self, value: T) -> None:
-        """Remove an item if it is there."""
+        """Remove an item if the set has it."""
         if value is not None:
             self._taken(value)
 
     def remove(self, value: T) -> None:
-        """Remove an item, atomically: of several who try, one succeeds.
+        """Remove an item, atomically: of several callers, one succeeds.
 
         Raises:
             KeyError: it is not there.
@@ -130,7 +130,7 @@ class IStreamSet(Collection[MapStore], MutableSet[T]):
             raise KeyError(value)
 
     def pop(self) -> T:
-        """Remove some item and return it: of several who try, one gets it.
+        """Remove an arbitrary item and return it: of several callers, one gets it.
 
         Raises:
             KeyError: the set is empty.
@@ -181,7 +181,7 @@ class IStreamSet(Collection[MapStore], MutableSet[T]):
             raise
 
     def _taken(self, item: Any) -> bool:
-        """Remove an item, and return whether it was there."""
+        """Remove an item, and return whether the set had it."""
         (old,) = self.store.update([self._known(item)], lambda old: [UNCHANGED if old[0] is None else None])
         return old is not None
 

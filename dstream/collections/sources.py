@@ -2,7 +2,7 @@
 
 **Parallelism**: the store divides its entries or items; each task reads its split from the storage itself.
 **Guarantee**: every entry once, as it was when the terminal operation started.
-**On re-run**: a split reads the same state again; the next terminal operation reads what is there then.
+**On re-run**: a split reads the same state again; the next terminal operation reads the state of that time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class EntrySource:
     Attributes:
         store: where they are.
         predicate: which ones; None for all.
-        projection: what becomes of each; None leaves it as it is. Where it gives None, the entry is dropped.
+        projection: makes the item of an entry; None leaves it as it is. Where it gives None, the entry is dropped.
     """
 
     store: MapStore
