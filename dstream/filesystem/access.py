@@ -308,7 +308,7 @@ def decompressed_stream(stream: io.BufferedReader, ending: str) -> io.BufferedRe
         import lzma
 
         return io.BufferedReader(_Members(stream, functools.partial(lzma.LZMADecompressor, memlimit=XZ_MEMORY)))
-    # The standard library reads Zstandard from Python 3.14 on; pyarrow is here anyway, but slow to import.
+    # The standard library reads Zstandard from Python 3.14 on; pyarrow is installed anyway, but slow to import.
     import pyarrow
 
     return io.BufferedReader(pyarrow.CompressedInputStream(pyarrow.PythonFile(stream, mode="r"), "zstd"))

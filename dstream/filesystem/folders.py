@@ -70,7 +70,7 @@ class Folder(Protocol):
         ...
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write a small file, in place of one that is there; readers see all of the old one or all of the new one."""
+        """Write a small file, in place of an existing one; readers see all of the old one or all of the new one."""
         ...
 
     def delete(self, path: str) -> None:
@@ -220,7 +220,7 @@ class OutputFolder(Folder, Protocol):
         ...
 
     def locked(self) -> AbstractContextManager[None]:
-        """Let no other process commit."""
+        """Lock out the commits of other processes."""
         ...
 
 
@@ -244,7 +244,7 @@ class SizedFile(io.RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Let the next read begin elsewhere; nothing is fetched."""
+        """Move the position of the next read; nothing is fetched."""
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
         self._position = start + offset
         return self._position

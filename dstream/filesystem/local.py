@@ -200,7 +200,7 @@ class LocalFolder:
         try:
             return _created(path, mode)
         except FileNotFoundError:
-            # The folder is made only now: almost always it is there, and a look at it is a call of the system.
+            # The folder is made only now: almost always it exists, and a look at it is a call of the system.
             self._make_folder(os.path.dirname(path))
             return _created(path, mode)
 
@@ -267,7 +267,7 @@ def _link(prepared: str, final: str) -> None:
         with suppress(FileNotFoundError):
             os.unlink(last)
         os.rename(prepared, last)
-    except OSError:  # The file is there. What was created last is a second opinion, which may be old.
+    except OSError:  # The file exists. The name that was created last is a second opinion, which may be old.
         with suppress(OSError):
             os.unlink(prepared)
 

@@ -91,7 +91,7 @@ class ObjectFolder:
         return True
 
     def missing(self, paths: Sequence[str]) -> list[str]:
-        """Return those of some paths at which there is no file, with many requests at a time."""
+        """Return the paths at which there is no file, with many requests at a time."""
         with ThreadPoolExecutor(_REQUESTS) as pool:
             return [path for path, is_there in zip(paths, pool.map(self.exists, paths), strict=True) if not is_there]
 

@@ -35,7 +35,7 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """The name of the folder for None in Hive, Spark and DuckDB."""
 
 LONGEST_WAIT = 60.0
-"""Seconds until who waits for the lock gives up. A commit has it for as long as its files take to be renamed."""
+"""Seconds after which a process gives up waiting for the lock. A commit has it until its files are renamed."""
 
 
 def output_folder(folder: str) -> OutputFolder:
@@ -421,7 +421,7 @@ class RemoteOutput:
         """Have a note in the folder that no other process overwrites while it settles.
 
         fsspec has no write that fails if another one was first. So each commit waits until there is no note,
-        writes its own and, if that is still there when others who saw none must have written theirs, has its turn.
+        writes its own and, if that still exists when others that saw none must have written theirs, has its turn.
 
         Raises:
             SinkError: another note stays for a minute.

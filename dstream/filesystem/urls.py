@@ -45,7 +45,7 @@ class ProfileCredentials:
     profile: str
 
     def __call__(self) -> dict[str, Any]:
-        """Return them as obstore takes them.
+        """Return the credentials as obstore takes them.
 
         Raises:
             SetupError: the profile has none in words that can be read here.
