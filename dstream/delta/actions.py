@@ -263,7 +263,7 @@ _HEAD = b'{"commitInfo":{"crc32":"'
 _ENTRY = re.compile(rf"{LOG}/(\d{{20}})\.json")
 
 _ACTIONS = {"add", "remove", "metaData", "protocol", "txn", "commitInfo", "cdc", "domainMetadata"}
-"""Of https://github.com/delta-io/delta/blob/master/PROTOCOL.md, those that a log without v2 checkpoints has."""
+"""The actions of https://github.com/delta-io/delta/blob/master/PROTOCOL.md that a log without v2 checkpoints has."""
 
 POINTER = f"{LOG}/_last_checkpoint"
 """The file with the number of the newest checkpoint."""

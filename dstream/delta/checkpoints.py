@@ -92,7 +92,7 @@ CHECKPOINT = pa.schema(
         "protocol": pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())]),
     }
 )
-"""Of https://github.com/delta-io/delta/blob/master/PROTOCOL.md, what reader version 1 and writer version 2 have."""
+"""The fields of https://github.com/delta-io/delta/blob/master/PROTOCOL.md, of reader version 1, writer version 2."""
 
 _FEATURES = [("readerFeatures", pa.list_(pa.string())), ("writerFeatures", pa.list_(pa.string()))]
 CHECKPOINT_WITH_FEATURES = CHECKPOINT.set(
@@ -205,7 +205,7 @@ class Checkpoints:
                 return found
         elif pointer.version < 0 and self._folder.exists(entry_path(0)):
             return None
-        # It is listed again after each failure: checkpoints are removed when newer ones are there.
+        # It is listed again after each failure: checkpoints are removed when newer ones exist.
         while untried := set(self.versions(behind)) - tried:
             version = max(untried)
             if (found := self._read(version, pointer, read)) is not None:
@@ -237,7 +237,7 @@ class Checkpoints:
         sink = io.BytesIO()
         parquet.write_table(rows, sink, compression=codec, compression_level=level, store_schema=False)
         data = _sealed(sink.getvalue(), self._identity(version))
-        # The checkpoint may be there from another process that summed up the same commits, so it is replaced.
+        # The checkpoint may be that of another process that summed up the same commits, so it is replaced.
         self._folder.replace(checkpoint_path(version), data)
         pointed = pointed_checkpoint(self._folder)
         # Another writer may have summed up later commits meanwhile. Without its file the pointer is a wrong one.

@@ -1,7 +1,7 @@
 """`CollectionLog`: the commits of one table and their accumulated state, and the additions of each commit.
 
-A commit is a file `_delta_log/<version>.json`. Who creates the file of the next version has committed, and has
-seen all commits before it; no other process can create it. That one step is all the coordination there is.
+A commit is a file `_delta_log/<version>.json`. The process that creates the file of the next version has committed, and
+has seen all commits before it; no other process can create it. That one step is all the coordination there is.
 `delta-rs` could do it too, 10 to 80 times slower and slower with every commit.
 """
 
@@ -43,7 +43,7 @@ __all__ = ["DESTROYED", "Addition", "CollectionLog", "additions"]
 DESTROYED = "dstream.destroyed"
 """The transaction that ends a collection."""
 _LOOK_EVERY = 1.0
-"""Seconds between looks for a gap by a handle that only reads. Who commits looks each time."""
+"""Seconds between looks for a gap by a handle that only reads. A commit looks each time."""
 _LISTED_AFTER = 2.0
 """Seconds after which a look that is due lists the log. Both together are less than the age of commits that are cut."""
 
@@ -120,7 +120,8 @@ class CollectionLog:
     def _check_end(self) -> None:
         """See whether the log ends where the next entry is not found, or has a gap there.
 
-        A commit that is known from elsewhere was made before that was known. So its entry is there, and those before.
+        A commit that is known from another source was made before that was known. So its entry exists, and those
+        before.
         """
         last = self._last_version()
         if last < 0 and time.monotonic() >= self._look_again + _LISTED_AFTER:
@@ -260,7 +261,7 @@ class CollectionLog:
         return sorted(version for version in found if version is not None and begun < version <= self._summed_up)
 
     def has_entry(self, version: int) -> bool:
-        """Return whether the entry of a commit is there; one that was made may have been cut."""
+        """Return whether the entry of a commit exists; one that was made may have been cut."""
         return self.folder.exists(entry_path(version))
 
     def entry(self, version: int) -> list[dict[str, Any]]:
@@ -413,7 +414,7 @@ class Addition(NamedTuple):
 
     Attributes:
         version: the commit.
-        timestamp: when it was made, in milliseconds since 1970, by the clock of who made it.
+        timestamp: when it was made, in milliseconds since 1970, by the clock of the process that made it.
         files: those with new data.
     """
 

@@ -1,6 +1,7 @@
 """`SharedLog`: the log of a table that other programs share, its schema, and the check of new files.
 
-A commit is a file `_delta_log/<version>.json`, and who creates the next one has committed. What is not understood is
+A commit is a file `_delta_log/<version>.json`, and the process that creates the next one has committed. What is not
+understood is
 refused: https://github.com/delta-io/delta/blob/master/PROTOCOL.md, reader version 1 and writer version 2, and moments
 without a zone.
 """
@@ -36,7 +37,7 @@ __all__ = ["SharedLog", "check_table", "description_of", "partition_values", "pa
 
 NTZ = "timestampNtz"
 SHARED_CHECKPOINT_INTERVAL = 100
-"""Commits between checkpoints: who opens the table reads fewer entries than that."""
+"""Commits between checkpoints: to open the table, fewer entries than that are read."""
 
 _IGNORED = ("commitInfo", "cdc")
 
@@ -176,7 +177,7 @@ class SharedLog(TableState):
         if not self.place.create(entry_path(self.version + 1), lines.encode()):
             return False
         self.take(actions, self.version + 1)
-        # Only who has committed this version gets here, so no two processes write the same checkpoint.
+        # Only the process that has committed this version gets here, so no two processes write the same checkpoint.
         if self.version and self.version % SHARED_CHECKPOINT_INTERVAL == 0:
             try:
                 self._write_checkpoint()
@@ -286,7 +287,7 @@ def _field(name: str, kind: str) -> dict[str, Any]:
 
 
 def check_table(log: SharedLog, columns: ColumnTypes, partitions: Sequence[str], *, replaces: bool) -> None:
-    """Refuse files that do not fit the table that is there.
+    """Refuse files that do not fit the existing table.
 
     Raises:
         SinkError: it has other columns, or other folders.

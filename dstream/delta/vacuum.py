@@ -153,7 +153,7 @@ class LogTruncation:
         return removed
 
     def _is_summed_up(self) -> bool:
-        """Return whether a checkpoint that can be read sums up the first commit that is there."""
+        """Return whether a checkpoint that can be read sums up the first commit that exists."""
         folder = self._log.folder
         if self._first is None:
             versions = [version for path in folder.paths(LOG) if (version := entry_version(path)) is not None]
@@ -173,7 +173,7 @@ class LogTruncation:
         version, folder = self._first, self._log.folder
         try:
             entry = read_entry(folder, version, self._log.all_sealed)
-        except FileNotFoundError:  # another process was here
+        except FileNotFoundError:  # another process has removed it
             self._first += 1
             return True
         if not _made_at(entry) < limit:
