@@ -186,10 +186,10 @@ def unread_place(columns: Iterable[Any], names: Iterable[str], places: Any, *, i
 
 
 Column = Callable[[str], Any]
-"""Gives the array of a column."""
+"""Returns the array of a column."""
 
 RowsMaker = Callable[[Column, int, int], ArrowRows]
-"""Gives rows in columns: of arrays, how many rows they are, and how many become items at a time."""
+"""Makes rows in columns of arrays, the number of rows, and the number of those that become items at a time."""
 
 
 class ColumnsOfRows(Protocol):
@@ -227,7 +227,7 @@ class ColumnsOfBatch:
 
 
 def names_read(form: ItemDecoder | None, there: Sequence[str]) -> Sequence[str]:
-    """Return those of some columns that items are made of: the fields of a class, in its order, or all of them."""
+    """Return the columns that items are made of: the fields of a class, in its order, or all of them."""
     return [name for name, *_ in form.fields if name in there] if isinstance(form, RecordDecoder) else there
 
 
@@ -313,7 +313,7 @@ _FITTING: dict[type | None, tuple[str, ...]] = {
     datetime.time: ("is_time",),
     datetime.timedelta: ("is_duration",),
 }
-"""Which types of Arrow hold values of a class and no others, as functions of `pyarrow.types`."""
+"""The types of Arrow that hold values of a class and no others, as functions of `pyarrow.types`."""
 
 
 def _as_it_is(column: Column, name: str) -> Any:

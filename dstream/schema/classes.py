@@ -120,7 +120,7 @@ def _field_names(kind: Any) -> tuple[str, ...] | None:
 
 
 def compared_names(kind: type, names: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Return those of some names, by default of all fields, that equality of the class does not leave out."""
+    """Return the names, by default those of all fields, that equality of the class does not leave out."""
     fields_of_kind = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
     left_out = {field.name for field in fields_of_kind if not field.compare}
     return tuple(name for name in (field_names(kind) or () if names is None else names) if name not in left_out)

@@ -169,7 +169,7 @@ def _values_of_dicts(items: Sequence[dict[Any, Any]], wanted: ColumnSelection) -
 
 
 def _refuse_fields(item: Any, fields: tuple[Any, ...], wanted: ColumnSelection) -> None:
-    """Refuse an item with a field that is no column, or without one that has to be there."""
+    """Refuse an item with a field that is no column, or without a required one."""
     more = [field for field in fields if field not in wanted.names]
     less = [name for name in wanted.names if name not in fields]
     if more:

@@ -56,7 +56,7 @@ class DecodeError(ValueError):
         self.place = place
 
     def within(self, name: str) -> DecodeError:
-        """Return it as seen from around."""
+        """Return the error with the name of the enclosing field."""
         return DecodeError(self.reason, name, *self.place)
 
     def said(self, unit: str) -> str:
@@ -65,7 +65,7 @@ class DecodeError(ValueError):
         return f"{unit} {place}: {self.reason}" if place else self.reason
 
     def plain(self) -> ValueError:
-        """Return it as users see it, without a class of this module."""
+        """Return the error as users see it, without a class of this module."""
         found = ValueError(self.said("field"))
         found.__cause__ = self.__cause__
         return found
@@ -106,7 +106,7 @@ class Anything:
     expected = "anything"
 
     def made(self, value: Any) -> Any:
-        """Return it."""
+        """Return the value as it is."""
         return value
 
 
@@ -122,7 +122,7 @@ class ScalarDecoder:
         return "null" if self.kind is type(None) else self.kind.__name__
 
     def made(self, value: Any) -> Any:
-        """Return it."""
+        """Return the value of the decoder's class."""
         if type(value) is not self.kind:
             raise unfit(self, value)
         return value
@@ -305,7 +305,7 @@ class ListDecoder:
         return f"array of {len(self.each)}" if isinstance(self.each, tuple) else "array"
 
     def made(self, value: Any) -> Any:
-        """Return them."""
+        """Return the container of the values."""
         if type(value) is not list or (isinstance(self.each, tuple) and len(self.each) != len(value)):
             raise unfit(self, value)
         if not isinstance(self.each, tuple) and {fitting(self.each)}.issuperset(map(type, value)):
@@ -377,7 +377,7 @@ class OptionalDecoder:
         return fitting(self.form)
 
     def made(self, value: Any) -> Any:
-        """Return a value that is there."""
+        """Return a value that is not None."""
         return self.form.made(value)
 
 
@@ -390,7 +390,7 @@ class RecordDecoder:
     Attributes:
         kind: makes it of its fields, by name.
         expected: the name of the class.
-        fields: of each its name, the type that fits as it is, its form, and whether it has to be there.
+        fields: of each its name, the type that fits as it is, its form, and whether it is required.
         takes_arrays: an array has the values of all fields, which is how pydantic writes named tuples.
     """
 
@@ -404,7 +404,7 @@ class RecordDecoder:
         self.fields.append((name, fitting(form), form, is_required))
 
     def made(self, value: Any) -> Any:
-        """Return it."""
+        """Return the record of an object's fields."""
         if self.takes_arrays and type(value) is list and len(value) == len(self.fields):
             value = dict(zip([name for name, *_ in self.fields], value, strict=True))
         if type(value) is not dict:
@@ -439,7 +439,7 @@ class ModelDecoder:
         return str(self.kind.__name__)
 
     def made(self, value: Any) -> Any:
-        """Return it."""
+        """Return the model of an object's fields."""
         if type(value) is not dict and not getattr(self.kind, "__pydantic_root_model__", False):
             raise unfit(self, value)
         try:
@@ -464,4 +464,4 @@ def _first_of(error: Any) -> DecodeError:
 
 
 ItemDecoder = RecordDecoder | ModelDecoder
-"""What a whole line or row becomes."""
+"""The decoder of a whole line or row."""

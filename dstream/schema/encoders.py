@@ -259,7 +259,7 @@ def unions_of(kind: Any, vocabulary: Vocabulary) -> tuple[UnionField, ...]:
     """Return the fields of a class whose annotations are ambiguous in a format; none of a pydantic model."""
     try:
         fields = [] if is_model(kind) or is_typed_dict(kind) else list(_decoders(kind, vocabulary))
-    except TypeError:  # The module of a class may not be there where its items are.
+    except TypeError:  # The module of a class may be missing where its items are.
         return ()
     return tuple(
         UnionField(name, name_of(kind), in_words(hint), decoder)

@@ -1,13 +1,13 @@
 """Generated functions that build items from values of the expected types, single or by column.
 
-The decoder of a class is the definition of what becomes of a record (`dstream.schema.decoders`). It looks at each field
+The decoder of a class is the definition of how a record is read (`dstream.schema.decoders`). It looks at each field
 in a loop, which costs three times what the constructor does. So a function is generated for each class, compiled once
 and cached. It converts what fits; where a value does not, or raises, the decoder decides. The source holds generated
 names, numbers, and the names of parameters, which are identifiers. Docs: decision 38.
 
 Most of the remaining cost is the loop around such a function and the checks of each value. With many rows at hand one
 check serves a column, and `map` calls the conversions and the constructor. Whatever does not fit is left to the caller,
-who builds it one by one.
+which builds the items one by one.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def takes_in_order(kind: Any, names: list[str]) -> bool:
 
 
 Convert: TypeAlias = Callable[[Sequence[str]], Iterable[Any]]
-"""Gives a value for each text of a column, or raises if one does not fit."""
+"""Returns a value for each text of a column, or raises if one does not fit."""
 
 
 def maker_of_many_rows(

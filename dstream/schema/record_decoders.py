@@ -112,7 +112,7 @@ PARSED: dict[type, Decoder] = {
     **{kind: Parsed(kind, form.expected, form.parse) for kind, form in TEXT_FORMS.items()},
     type(None): ScalarDecoder(type(None)),
 }
-"""How a text is read as a value of each class."""
+"""The readers of a text as a value of each class."""
 
 
 @dataclass(frozen=True)
@@ -419,7 +419,7 @@ class _Renamed:
 
 
 def _fields(kind: Any, hints: dict[str, Any]) -> dict[str, bool]:
-    """Return the names of the fields that are read, and whether each has to be there."""
+    """Return the names of the fields that are read, and whether each is required."""
     if is_typed_dict(kind):
         return {name: is_required_key(kind, name, hint) for name, hint in hints.items()}
     if dataclasses.is_dataclass(kind):

@@ -240,7 +240,7 @@ def _hints(kind: Any, strict: bool) -> dict[str, Any]:
     except TypeError:
         if strict:
             raise
-        return {}  # The module of a class may not be there where its items are.
+        return {}  # The module of a class may be missing where its items are.
 
 
 def type_of(hint: Any, layout: Layout, around: tuple[Any, ...] = ()) -> ColumnType:
