@@ -434,7 +434,7 @@ def processing_imap(
     job: str | None = None,
     storage: Place | None = None,
 ) -> Reducer[T, IStreamMap[K, V]]:
-    """Let a function change entries of the map `name`, made if there is none, for each item; return the map.
+    """Call a function to change entries of the map `name`, made if there is none, for each item; return the map.
 
     It gets what the function of `map.execute_on_key` gets: the entry, whose value is None where there is none. All else
     is as in `updating_imap`.

@@ -124,17 +124,17 @@ def to_files(
     commit, then that of the file. The order of their names is the encounter order, so `text_files(folder)` reads what
     was written, as it was.
 
-    A second run adds files; around `replacing(...)` it takes the place of what was there. A folder that holds files of
-    others is refused: who reads the folder would read them, too.
+    A second run adds files; inside of `replacing(...)` it replaces the old ones. A folder that holds files of
+    others is refused: readers of the folder would read them, too.
 
     **Parallelism**: each partition that has items writes a file of its own. Nothing is shuffled.
     **Guarantee**: tasks write into `.dstream` in the folder. A commit then renames their files one after another, so
-    each is whole from its first moment on, and at last replaces the list of all files, `_SUCCESS`, in one step: who
-    reads the files that it lists sees all of a run or nothing. A run that fails leaves nothing; tasks that run twice
-    leave one copy. If the process dies while it commits, the next commit into the folder finishes that one first. At a
-    URL files are copied, and commits take turns by a note in `.dstream`, which has to be removed by hand if its process
-    died. In a table of Delta, files have their names from the start, and one entry of its log shows all files of a run.
-    **On re-run**: the files are added again, unless `job` names the job.
+    each is whole from its first moment on, and at last replaces the list of all files, `_SUCCESS`, in one step: a
+    process that reads the files that it lists sees all of a run or nothing. A run that fails leaves nothing; tasks that
+    run twice leave one copy. If the process dies while it commits, the next commit into the folder finishes that one
+    first. At a URL files are copied, and commits take turns by a note in `.dstream`, which has to be removed by hand if
+    its process died. In a table of Delta, files have their names from the start, and one entry of its log shows all
+    files of a run. **On re-run**: the files are added again, unless `job` names the job.
 
     Args:
         folder: a path; on a cluster, one that all machines share. Or a URL for fsspec, such as `s3://bucket/out`.
@@ -156,8 +156,8 @@ def to_files(
             folder of their own, such as `country=NO/`, and keep the field; in a table of Delta
             they are fields, which the log keeps. A task has 32 files open at most.
         roll_at: (bytes, seconds), one of which may be None: a file ends before it has more bytes, or with the first
-            item after so many seconds. The bytes are those before compression; of Parquet and Avro, those in memory.
-            A job without an end holds the files of its epochs back until there are so many bytes of them or the
+            item after this number of seconds. The bytes are those before compression; of Parquet and Avro, those in
+            memory. A job without an end holds the files of its epochs back until they have this number of bytes or the
             seconds have passed, and makes one file of them; not in a table of Delta.
         on_existing: `"refuse"` a folder that holds files already, or `"add"` to those of earlier runs.
         job: a job of this name is committed once, however often it runs.
@@ -171,7 +171,7 @@ def to_files(
         SetupError: the package `fastavro`, which writes Avro, is not installed, or one for its compression, or that
             which fsspec needs for the URL.
         SinkError: when it runs: the disk is full, the folder no longer exists, holds files of others, or is not for
-            this process to write; or partitions have different columns, or others than the table that is there.
+            this process to write; or partitions have different columns, or others than the existing table.
 
     Example:
         >>> import pathlib, tempfile
@@ -258,7 +258,7 @@ def to_file(
 
     **Parallelism**: each partition writes a part of its own beside the file; the driver joins the parts.
     **Guarantee**: the file is seen whole or not at all: it is written in `.dstream` beside it and then renamed, so a
-    run that fails leaves the file that was there. At a URL it is copied, and appears when the copy is complete.
+    run that fails leaves the old file. At a URL it is copied, and appears when the copy is complete.
     **On re-run**: the file is written again, with the same content, unless `job` names the job.
 
     Args:
@@ -270,7 +270,7 @@ def to_file(
             each part.
         encoding: of lines, as for `open`.
         compression: as in `to_files`. Unset, that of a name such as `report.csv.gz`.
-        on_existing: `"overwrite"` a file that is there, or `"refuse"` to.
+        on_existing: `"overwrite"` an existing file, or `"refuse"` to.
         job: a job of this name is committed once, however often it runs.
 
     Raises:

@@ -29,7 +29,7 @@ def to_kafka(
     guarantee: Guarantee = "exactly-once",
     job: str | None = None,
 ) -> Reducer[T, None]:
-    """Send each item as a message to a topic of Kafka, which has to be there.
+    """Send each item as a message to a topic of Kafka, which has to exist.
 
     Exactly once: tasks stage the messages in a list of the storage, and the commit sends them all in one transaction.
     A reader with `isolation.level=read_committed` sees all or none of them; Kafka's own default shows also what is
@@ -38,7 +38,7 @@ def to_kafka(
 
     **Parallelism**: messages are made where the items are. Exactly once the caller sends them, in encounter order; at
     least once each task sends its own. The order of messages holds within a partition of Kafka.
-    **Guarantee**: as it is asked for. With the messages goes the number of the epoch, as the offset of a group named
+    **Guarantee**: as it is asked for. The number of the epoch is sent with the messages, as the offset of a group named
     after the job, so that a commit that is asked again does nothing. Kafka forgets that number a week after the last
     commit of a job (`offsets.retention.minutes`); then a job that is run again sends again.
     **On re-run**: the items are sent again, unless `job` names the job.

@@ -27,7 +27,7 @@ def to_sql(
     *,
     job: str | None = None,
 ) -> Reducer[Any, None]:
-    """Insert the items into a table of an SQL database, which has to be there.
+    """Insert the items into a table of an SQL database, which has to exist.
 
     Items are mappings, dataclasses or named tuples, whose fields are called as the columns; a plain tuple or list has
     its values in the order of the columns. A value that its column does not take is an error that names the item: so is

@@ -52,7 +52,7 @@ def imap(name: str, *, projection: Callable[[AnyEntry], R | None], storage: Plac
 def imap(name: str, predicate: Any = None, projection: Any = None, *, storage: Place | None = None) -> Source[Any]:
     """Read the entries of the map `name`, as its `stream()` does.
 
-    The map has to be there when the stream or the job is made: a wrong name is an error, and makes no map.
+    The map has to exist when the stream or the job is made: a wrong name is an error, and makes no map.
 
     **Parallelism**: the storage divides its entries; each task reads its split from the storage itself.
     **Guarantee**: every entry once, without an order, as it was when the run started.
@@ -99,7 +99,7 @@ def icache(name: str, predicate: Any = None, projection: Any = None, *, storage:
     **Parallelism**, **Guarantee**, **On re-run**: those of `imap`.
 
     Args:
-        name: the name of the cache, which has to be there.
+        name: the name of the cache, which has to exist.
         predicate: as for `imap`.
         projection: as for `imap`.
         storage: as for `imap`.
@@ -125,7 +125,7 @@ def ilist(name: str, *, storage: Place | None = None) -> Source[Any]:
     **Guarantee**: every item once, as it was when the run started.
 
     Args:
-        name: the name of the list, which has to be there.
+        name: the name of the list, which has to exist.
         storage: as for `imap`.
 
     Raises:
@@ -184,7 +184,7 @@ def imap_journal(
 ) -> StreamSource[Any]:
     """Read the changes of the entries of the map `name`, which `get_map(name, journal=True)` made, one after another.
 
-    An event has the time of its commit, by the clock of who wrote it, and `native_timestamps()` gives that to what a
+    An event has the time of its commit, by the clock of its writer, and `native_timestamps()` gives that to what a
     projection makes of it, too.
 
     **Parallelism**: one task reads a range of events, since they have one order.

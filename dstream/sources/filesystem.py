@@ -119,7 +119,7 @@ def text_files(
             knows.
         encoding: as for `open`; in UTF-8 the byte order mark that begins a file is dropped, which spreadsheets write.
         with_path: give pairs of the path, absolute or a URL, and the line.
-        on_bad: what becomes of a line that is not in the encoding: `"fail"` ends the run, `"skip"` leaves it out and
+        on_bad: what is done with a line that is not in the encoding: `"fail"` ends the run, `"skip"` leaves it out and
             reports at the end how many there were. In an encoding such as UTF-16, where it is unknown where the next
             line begins, it ends the run. The same holds for a line of more than `max_record` bytes.
         into: a reducer that gets a `DeadLetter` for each such line instead, whose item is a `BadRecord`.
@@ -245,8 +245,8 @@ def json_lines(
             without its name.
         encoding: as for `text_files`.
         with_path: give pairs of the path, absolute or a URL, and the value.
-        on_bad: what becomes of a line that is no such value: `"fail"` ends the run, `"skip"` leaves it out and reports
-            at the end how many there were.
+        on_bad: what is done with a line that is no such value: `"fail"` ends the run, `"skip"` leaves it out and
+            reports at the end how many there were.
         into: a reducer that gets a `DeadLetter` for each such line instead, whose item is a `BadRecord`. To know the
             number of a line in a file that is read in ranges, the task counts the lines before its range, once.
         max_record: bytes that a line may have, as for `text_files`; a longer one is a bad record.
@@ -338,8 +338,8 @@ def watch_files(
 ) -> StreamSource[Any]:
     r"""Read the lines that are in the files of a folder, and those that are appended to them later on.
 
-    A line is given once its "\n" is there, so none is torn. Files in folders below, and those whose names start with
-    "." or "_", are left out. A file is known by its number in the file system (inode) and its first bytes:
+    A line is emitted once its "\n" is written, so none is torn. Files in folders below, and those whose names start
+    with "." or "_", are left out. A file is known by its number in the file system (inode) and its first bytes:
 
     - renamed, as when logs are rotated, it continues where it was, also if the glob does not match its new name;
     - truncated or written anew, it is read from its start;
@@ -354,7 +354,7 @@ def watch_files(
     Args:
         folder: a path; on a cluster, one that all machines share.
         glob: which names, such as `"*.log"`.
-        start: of the files that are there at the beginning: `"oldest"`, all lines; `"current"`, those that are ended
+        start: of the files that exist at the beginning: `"oldest"`, all lines; `"current"`, those that are ended
             later; an aware datetime, all lines of files that were modified since then. Later files are read from their
             start.
         format: `"text"`, or `"json"` with a value on each line; blank lines are skipped then.

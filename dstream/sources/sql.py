@@ -56,8 +56,8 @@ def sql_rows(
     `kind`, is a bad record: `ignore`, `resolve` and `on_error` may follow the source, with SQLite and psycopg.
 
     **Parallelism**: one task; with `partition_on` the number in it, each with its own query.
-    **Guarantee**: every row once, if the database stays as it is meanwhile: each task sees what is there when it reads.
-    **On re-run**: the query is asked again.
+    **Guarantee**: every row once, if the database stays as it is meanwhile: each task sees the rows that exist when it
+    reads. **On re-run**: the query is asked again.
 
     Args:
         url: as SQLAlchemy has it, such as `"sqlite:///shop.db"` or `"postgresql+psycopg://ada:secret@host/shop"`.
@@ -194,7 +194,7 @@ def sql_changes(
         key: a column that is different for rows that are equal in `order_by`; unset, there are none.
         order_by: the column whose values grow.
         start: `"oldest"`, all rows; `"current"`, those that are inserted from now on; of a column of moments a
-            datetime, with a time zone if they have one: of the rows that are there at the beginning those that are not
+            datetime, with a time zone if they have one: of the rows that exist at the beginning those that are not
                 older.
         kind: as for `sql_rows`.
 

@@ -158,7 +158,7 @@ def csv_rows(
         quotechar: the character around a field that contains a delimiter; None if there is none.
         fieldnames: the names of the fields, for files without a header line.
         with_path: give pairs of the path, absolute or a URL, and the row.
-        on_bad: what becomes of a row that does not fit: `"fail"` ends the run, `"skip"` leaves it out and reports at
+        on_bad: what is done with a row that does not fit: `"fail"` ends the run, `"skip"` leaves it out and reports at
             the end how many there were. A quote that is not closed always ends the run, unless it is in the last line:
                 where the next row begins is not known then.
         into: a reducer that gets a `DeadLetter` for each such row instead, whose item is a `BadRecord`.
@@ -291,10 +291,11 @@ def parquet_rows(
     """Read the rows of Parquet files as dictionaries of Python values, or as objects of `kind`.
 
     Paths and order are those of `text_files`. With a `kind`, each row becomes one by the names and the types of its
-    fields, nested ones too, as with `json_lines`; dates, times, decimals and bytes are there already. Only the columns
-    of its fields are read. Times are Python's, in microseconds. A row with a value that Python does not have
-    is bad: nanoseconds that microseconds do not hold, a moment of the year 10000, a text that is no UTF-8. A map is a
-    list of pairs, since it may have a key twice; for a field such as `dict[str, int]` of a `kind` it is a dictionary.
+    fields, nested ones too, as with `json_lines`; dates, times, decimals and bytes have their types in the file. Only
+    the columns of its fields are read. Times are Python's, in microseconds. A row with a value that Python does not
+    have is bad: nanoseconds that microseconds do not hold, a moment of the year 10000, a text that is no UTF-8. A map
+    is a list of pairs, since it may have a key twice; for a field such as `dict[str, int]` of a `kind` it is a
+    dictionary.
 
     **Parallelism**: row groups are divided among tasks; small neighbours share one. The driver
     reads only the metadata of each file.
@@ -307,8 +308,8 @@ def parquet_rows(
             without its name.
         columns: the top-level columns to read, in this order; by default all, or those that `kind` has.
         with_path: give pairs of the path, absolute or a URL, and the row.
-        on_bad: what becomes of a row that does not become a `kind`, or has a value that Python does not have: `"fail"`
-            ends the run, `"skip"` leaves it out and reports at the end how many there were.
+        on_bad: what is done with a row that does not become a `kind`, or has a value that Python does not have:
+            `"fail"` ends the run, `"skip"` leaves it out and reports at the end how many there were.
         into: a reducer that gets a `DeadLetter` for each such row instead. Its item is a `BadRecord`, which has the
             number of the row as its line, and the row as Python shows it.
 
@@ -420,7 +421,7 @@ def avro_records(
         kind: a dataclass, a named tuple, a `TypedDict` or a pydantic model; behind a single path it may be passed
             without its name.
         with_path: give pairs of the path, absolute or a URL, and the record.
-        on_bad: what becomes of a record that does not become a `kind`: `"fail"` ends the run, `"skip"` leaves it out
+        on_bad: what is done with a record that does not become a `kind`: `"fail"` ends the run, `"skip"` leaves it out
             and reports at the end how many there were. The same holds for one that is too large, nested too
             deeply, or has a value that Python does not have, such as a moment of the year 10000.
             A torn file always ends the run.

@@ -108,7 +108,7 @@ def kafka(
     **Guarantee**: each message once. Offsets are kept by the job and not in Kafka, no consumer group is joined. Of
     transactions those that were committed are read. Messages that Kafka removed before they were read are a failure.
     **On re-run**: a job resumes behind what it has read, and refuses a topic that was made anew under its name. A
-    stream, or a job up to the latest, reads what is there then.
+    stream, or a job up to the latest, reads the messages of that time.
 
     Args:
         topics: the name of a topic, several names, or a compiled pattern that the whole name matches.
