@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 import warnings
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -115,6 +116,8 @@ class Connection:
     def __init__(self, server: Server, client: Any) -> None:
         self.server = server
         self.client = client
+        # In a cycle of garbage, Python may finalize a socket before the client that would close it, and warn of it.
+        weakref.finalize(self, _close, client, server.is_cluster).atexit = False
 
     def run(self, script: Script, keys: Sequence[str], *arguments: Any) -> Any:
         """Run a script, which is atomic; `keys` are of one collection."""
@@ -184,8 +187,12 @@ class Connection:
 
     def close(self) -> None:
         """Give back the connections."""
-        self.client.close()
-        if self.server.is_cluster:
-            for node in self.client.get_nodes():  # redis-py (8.1) leaves open what it has to the nodes of a cluster.
-                if node.redis_connection is not None:
-                    node.redis_connection.connection_pool.disconnect()
+        _close(self.client, self.server.is_cluster)
+
+
+def _close(client: Any, is_cluster: bool) -> None:
+    client.close()
+    if is_cluster:
+        for node in client.get_nodes():  # redis-py (8.1) leaves open what it has to the nodes of a cluster.
+            if node.redis_connection is not None:
+                node.redis_connection.connection_pool.disconnect()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import socket
 import sys
@@ -159,6 +160,28 @@ def test_redis_that_was_closed_connects_again(storage):
     storage.close()
 
     assert store.update(["k"], lambda old: [1]) == [None]
+
+
+def test_redis_connections_that_are_dropped_are_closed(redis_server, redis_cluster):
+    """Also where a cycle with an exception keeps them until garbage is collected: no socket is left to warn of."""
+    for url in (redis_server.url, redis_cluster[0].url):
+        for _ in range(3):
+            cycle = [open_storage(url, Settings()).create("map", "dropped", Options())]
+            cycle += [_raised_by(cycle[0])]
+            cycle[0].destroy()
+            cycle.append(cycle)
+        del cycle
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            gc.collect()
+        assert found == []
+
+
+def _raised_by(store):
+    try:
+        return store.update(["k"], lambda old: 1 / 0)
+    except ZeroDivisionError as error:
+        return error
 
 
 def test_redis_that_evicts_keys_is_warned_about(start):
