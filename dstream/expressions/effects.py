@@ -16,6 +16,7 @@ from decimal import Decimal
 from itertools import chain, filterfalse
 from typing import Any
 
+from dstream.base.setters import IMMUTABLE
 from dstream.expressions.tree import (
     Applied,
     Argument,
@@ -137,7 +138,7 @@ def changed_value(fold: Callable[[Any, Any], Any], value: Any, by: Any) -> Any:
     return fold(value, by)
 
 
-_UNCHANGEABLE = frozenset({bool, bytes, complex, Decimal, float, int, str, tuple, type(None), *_OF_DATETIME})
+_UNCHANGEABLE = IMMUTABLE | {tuple}
 
 
 def failed() -> None:

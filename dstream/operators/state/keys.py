@@ -234,4 +234,4 @@ def copies(states: Collection[Any]) -> list[Any]:
 _MANY = 1000
 """Fewer keys take less memory than a table of their own does."""
 IMMUTABLE = frozenset({int, float, str, bytes, bool, type(None)})
-"""Types of states that need no copy."""
+"""Types of states that need no copy: fewer than all immutable ones, since a moment may have a zone with a state."""

@@ -6,13 +6,10 @@ import copy
 import math
 import pickle
 from collections.abc import Callable, Collection
-from datetime import date, datetime, timedelta
-from decimal import Decimal
-from fractions import Fraction
 from itertools import repeat
-from types import NoneType
 from typing import Any, TypeAlias
 
+from dstream.base.setters import IMMUTABLE
 from dstream.base.showing import shown
 from dstream.failures.attribution import MISSING_ITEM, given, given_to, item_failed_on
 from dstream.spi import AggregateOperation, identity
@@ -70,8 +67,6 @@ def _end_of_period(now: float, every: float) -> float:
 Copies: TypeAlias = Callable[[Collection[Any]], Collection[Any]]
 """Takes containers and gives copies of them, in order; immutable ones are their own copies."""
 
-_UNCHANGING = frozenset({int, float, complex, str, bytes, bool, NoneType, Decimal, Fraction, date, datetime, timedelta})
-
 
 def copies_of(operation: AggregateOperation[Any, Any, Any]) -> Copies:
     """Return a copier of an operation's containers, as `operation.on_input` has them."""
@@ -89,7 +84,7 @@ def copy_of_results(operation: AggregateOperation[Any, Any, Any]) -> Callable[[A
 
 
 def _copied(result: Any) -> Any:
-    return result if type(result) in _UNCHANGING else next(iter(_deep([result])))
+    return result if type(result) in IMMUTABLE else next(iter(_deep([result])))
 
 
 def _gathers(operation: AggregateOperation[Any, Any, Any]) -> bool:
@@ -102,7 +97,7 @@ def _shallow(containers: Collection[Any]) -> Collection[Any]:
 
 
 def _deep(containers: Collection[Any]) -> Collection[Any]:
-    if _UNCHANGING.issuperset(map(type, containers)):
+    if IMMUTABLE.issuperset(map(type, containers)):
         return containers
     try:  # A quarter of the time of `deepcopy`: one call for all of them.
         found: list[Any] = pickle.loads(pickle.dumps(list(containers), pickle.HIGHEST_PROTOCOL))

@@ -274,6 +274,7 @@ class _CarefulUnpickler(_Restricted, pickle._Unpickler):
 
 _OF_A_DICT = (("collections", "Counter"), ("collections", "OrderedDict"), _READ_ONLY)
 _SCALARS = frozenset({bool, bytes, complex, float, int, str, type(None), date, datetime, time, timedelta, timezone})
+"""Not all immutable types: what a pickle may give to a plain type's constructor, which calls methods of some others."""
 
 
 def _are_scalars(values: Any) -> bool:
