@@ -2,7 +2,7 @@
 
 `stages` makes the stages that either engine would run: `estimates` follows the decisions of a physical plan through
 every possible report and counts, `worst_case` has the case with the most work, `routes` has the reasons of columns and
-calls. `text` and `drawing` show the result. Nothing runs.
+calls, `bounds` those of items, stages and shuffles. `text` and `drawing` show the result. Nothing runs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Expressions: results of pure functions as values that other evaluators than Python can run.
 
-`reader` reads a function: `source` finds its syntax tree, `syntax` translates that, `resolution` resolves its names.
+`reader` reads a function: `source` finds its syntax tree, `resolution` resolves its names. `syntax` translates
+expressions, `calls` calls and comprehensions, `callables` those of the standard library and of classes, `statements`
+statements that are one expression together, `routines` others, which Python runs for each row.
 `tree` contains the expressions, `effects` the functions without side effects.
 """
 

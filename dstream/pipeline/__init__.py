@@ -4,7 +4,7 @@
 its `StageRecord` (`stage_records`). `stages` has the bases of all stages and their two type parameters; `operations`,
 `joins` and `keyed` have the operations of items that end and of items without an end; `bounded` and `pairs` those that
 only items that end have, `unbounded` with `timestamps` and `windows` those that only items without an end have.
-`stateful_nodes` makes the nodes of states and windows.
+`stateful_nodes` makes the nodes of states and windows; `arguments` checks those of methods.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 `operations` contains the operations: what the user called, and what engines run. `rewrite` turns the one plan into the
 other, `timestamps` adapts it to unbounded items. `walk` visits operations and opens plans, without recursion,
 `properties` derives order, size and placement, `stages` is the value that pictures show, `chain` the plan as a string,
-`graphs` the graphs of processors. `boundary` and `failure_messages` explain a failure at the end of a terminal
-operation; `capture_checks` and `captures` check the captured variables of functions.
+`graphs` and `processor_graph` the graphs of processors, `steps` the calls of functions. `boundary` and
+`failure_messages` explain a failure at the end of a terminal operation; `capture_checks` and `captures` check the
+captured variables of functions.
 """
 
 from __future__ import annotations

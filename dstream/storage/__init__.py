@@ -1,7 +1,8 @@
 """The stores behind distributed maps, lists and caches. The contract is in `dstream.spi.store`.
 
 `memory` is the readable definition, `lake` the default, `redis` the one over the network, `sqlite` that of one machine;
-`codec` represents keys and values as bytes and columns in all of them. Each is imported when it is asked for.
+`codec` represents keys and values as bytes and columns in all of them, `base` has what they share. Each is imported
+when it is asked for.
 """
 
 from __future__ import annotations

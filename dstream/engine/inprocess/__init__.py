@@ -1,4 +1,8 @@
-"""The engine of this process for compiled graphs: the same stages as on Spark, one task after another, without Java."""
+"""The engine of this process for compiled graphs: the same stages as on Spark, one task after another, without Java.
+
+`engine` runs terminal operations, `run` one plan, `graphs` one graph, task after task; `tasks` has what they share,
+`moving` a run whose later tasks may run elsewhere.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 """Tasks on Spark's workers: inputs, operations, and the rows that they write.
 
-`rows` is the schema of items between stages, `stage` runs a task, `readers` turn rows into items; `sinks`, `routing`
-and `gatherers` turn items into rows. Everything here is pickled in the driver; nothing knows a graph or a session.
+`rows` is the schema of items between stages, `frames` has rows of a Spark DataFrame. `stage` runs a task on its
+`runtime`, `readers` turn rows into items; `sinks`, `routing`, `distinct`, `sorting`, `shards` of state, `processors`
+and `gatherers` turn items into rows. `process` has the state of a worker process, which `daemon` forks. Everything here
+is pickled in the driver; nothing knows a graph or a session.
 """
 
 from __future__ import annotations
