@@ -193,7 +193,7 @@ def checked_names(
 def hint_of_a_field(value: object) -> str:
     """Return how a function is made of the name of a field; nothing for anything else."""
     if isinstance(value, Collector):
-        return "; a collector stands behind it, as in grouping_by(classifier, counting())"
+        return "; a collector follows it, as in grouping_by(classifier, counting())"
     if isinstance(value, Field):
         return f"; a condition compares the field, as in {value!r} == True"
     if not isinstance(value, str):

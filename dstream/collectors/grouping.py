@@ -97,7 +97,7 @@ def grouping_by(
 
     Raises:
         NullElementError: an item has a None key; the message names the item.
-        UnstableKeyError: a key has no hash, or one that comes from its identity.
+        UnstableKeyError: a key has no hash, or one that depends on its identity.
 
     Example:
         >>> grouping_by(len).collect(["a", "bb", "c"])
@@ -133,7 +133,7 @@ def grouping_by_concurrent(
 
     Raises:
         NullElementError: an item has a None key, or `downstream` gave None for a key.
-        UnstableKeyError: a key has no hash, or one that comes from its identity.
+        UnstableKeyError: a key has no hash, or one that depends on its identity.
 
     Example:
         >>> grouping_by_concurrent(len, counting()).collect(["a", "bb", "c"])
@@ -161,7 +161,7 @@ def frequencies() -> Collector[T, OfItems, Counter[T]]:
     """Count how often each item occurs, None among them, in a `collections.Counter`.
 
     Raises:
-        UnstableKeyError: an item has no hash, or one that comes from its identity.
+        UnstableKeyError: an item has no hash, or one that depends on its identity.
 
     Example:
         >>> frequencies().collect("abca").most_common(1)
@@ -197,7 +197,7 @@ def mode(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
         fn: gives a value of an item; without it the items are the values.
 
     Raises:
-        UnstableKeyError: a value has no hash, or one that comes from its identity.
+        UnstableKeyError: a value has no hash, or one that depends on its identity.
 
     Example:
         >>> mode().collect("abcab")

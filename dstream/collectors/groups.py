@@ -43,7 +43,7 @@ def groups_of_any_key(
     """Group items as `grouping_by` does, also under None: for aggregates, whose results are no entries of a map.
 
     Raises:
-        UnstableKeyError: a key has no hash, or one that comes from its identity.
+        UnstableKeyError: a key has no hash, or one that depends on its identity.
 
     Example:
         >>> from collectors import counting

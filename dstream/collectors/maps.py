@@ -77,7 +77,7 @@ def to_map(
         IllegalStateError: two items have one key and there is no `merge`; the message names the key
             and both values.
         NullElementError: a value is None; the message names the key.
-        UnstableKeyError: a key has no hash, or one that comes from its identity.
+        UnstableKeyError: a key has no hash, or one that depends on its identity.
 
     Example:
         >>> to_map(len, str.upper).collect(["a", "bb"])
@@ -128,7 +128,7 @@ def to_concurrent_map(
     Raises:
         IllegalStateError: two items have one key and there is no `merge`.
         NullElementError: a key or a value is None.
-        UnstableKeyError: a key has no hash, or one that comes from its identity.
+        UnstableKeyError: a key has no hash, or one that depends on its identity.
 
     Example:
         >>> to_concurrent_map(len, str.upper).collect(["a", "bb"])
@@ -156,7 +156,7 @@ def to_unmodifiable_map(
     Raises:
         IllegalStateError: two items have one key and there is no `merge`.
         NullElementError: a key or a value is None.
-        UnstableKeyError: a key has no hash, or one that comes from its identity.
+        UnstableKeyError: a key has no hash, or one that depends on its identity.
 
     Example:
         >>> to_unmodifiable_map(len, str.upper).collect(["a", "bb"])

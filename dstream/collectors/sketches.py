@@ -158,7 +158,7 @@ def approx_count_distinct() -> Collector[Any, object, int]:
 
     Raises:
         SetupError: the package `datasketches` is not installed.
-        UnstableKeyError: an item has no hash, or one that comes from its identity.
+        UnstableKeyError: an item has no hash, or one that depends on its identity.
 
     Example:
         >>> approx_count_distinct().collect(["a", "b", "a"])

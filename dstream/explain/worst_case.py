@@ -51,7 +51,7 @@ Task = Vertex | Input
 """A part of a picture: an input is a stage, a vertex ends some."""
 
 _IN_CALLER = "its items travel inside the tasks; 4 MB of them or more in a shuffle of their own, which is not counted"
-_ALONE = "if all items stand in one partition before, it runs there and nothing moves"
+_ALONE = "if all items are in one partition before, it runs there and nothing moves"
 _KEPT_BEFORE = "the items that an earlier plan left where it computed them"
 _COMPUTED_BEFORE = "the items that an earlier job left where it computed them"
 _TABLE = "rows become items; Spark runs the DataFrame as it sees fit, which is not counted"

@@ -160,7 +160,7 @@ def canonical(key: Any) -> Any:
     """Return the value that replaces `key` in a dict, in any process.
 
     Raises:
-        UnstableKeyError: `key` has no hash, or one of its identity.
+        UnstableKeyError: `key` has no hash, or one that depends on its identity.
     """
     kind: Any = type(key)
     if kind in PLAIN:

@@ -135,7 +135,7 @@ class RunsPart:
 
     def __call__(self, arrivals: Iterator[Any], task: Task) -> Iterator[GraphBlock]:
         here = next(arrivals, None)
-        assert isinstance(here, int), "every target hears of every task that sends"
+        assert isinstance(here, int), "every target is notified by every task that sends"
         return self.runs(arrivals, task, here)
 
 

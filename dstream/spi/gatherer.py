@@ -186,7 +186,7 @@ class Gatherer(Generic[T, A, R]):
 
     def combined(self, left: A, right: A) -> A:
         """Return the state of two neighbouring partitions, for each form of combiner."""
-        assert self.combiner is not None, "whoever combines has asked for a combiner"
+        assert self.combiner is not None, "only gatherers with a combiner are combined"
         state = self.combiner(left, right)
         # None says that `left` was changed in place.
         return left if state is None else state

@@ -70,7 +70,7 @@ def refuse_one_that_would_not_run(fn: Any, name: str) -> None:
     refuse_async(fn, name)
     if inspect.isgeneratorfunction(_innermost(fn)):
         raise TypeError(
-            f"{name} must give a result, and a function that yields gives a generator, which nobody runs: "
+            f"{name} must give a result, and a function that yields gives a generator, which is never run: "
             "return what it yields, or use flat_map(), which takes the items that a function yields"
         )
 

@@ -430,7 +430,7 @@ class BroadcastHashJoin:
         return Ask(measured, vertex, "bytes", vertices.ITEMS, step, purpose, outcomes=(Outcome(((ITEMS, 0),)),))
 
     def next(self, report: Any) -> Move:
-        assert self.go_on is not None, "whoever is told something has asked for it"
+        assert self.go_on is not None, "only a decision that asked gets a report"
         return self.go_on(self, report)
 
     def _measured(self, report: Report) -> Move:

@@ -209,7 +209,7 @@ BESIDE_AND_FAILURES = OutputPort("failures and what is beside the items", frozen
 SAMPLE = OutputPort("sample", frozenset({rows.SAMPLE}))
 SORTED_RUNS = OutputPort("sorted runs", _UP_TO_ITEMS - {rows.SAMPLE}, has_beside=True)
 SCHEMAS = OutputPort("schemas of columns", _UP_TO_ITEMS - {rows.ITEMS}, has_beside=True)
-SUMMARY = OutputPort("what gatherers tell of a partition", frozenset({rows.SUMMARY}))
+SUMMARY = OutputPort("summaries of partitions by gatherers", frozenset({rows.SUMMARY}))
 
 
 ForEachPiece = Callable[[tuple[Piece, ...]], Callable[[int], Operation]]

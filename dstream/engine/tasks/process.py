@@ -311,7 +311,7 @@ def _connected(home: DriverAddress) -> socket.socket:
         connection.sendall(home.secret)
     except OSError as error:
         raise EngineError(
-            f"this worker does not reach the driver at {home.host}:{home.port}, which would tell it when to destroy a "
+            f"this worker does not reach the driver at {home.host}:{home.port}, which would report when to destroy a "
             f"shared service: {error}. Let workers connect to the driver, or make the service with shared=False"
         ) from error
     return connection

@@ -349,5 +349,5 @@ def as_column(block: Block) -> Column:
         NotColumnar: it is none, and its items make none.
     """
     if isinstance(block, Iterator):
-        raise NotColumnar("the items before did not stand in columns")
+        raise NotColumnar("the items before were not in columns")
     return column_of(block) if isinstance(block, Sequence) else block

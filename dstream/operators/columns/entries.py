@@ -331,7 +331,7 @@ class JoinedRows(Entries):
             passing, held = self._passing.values.column(), self._held.column()
             # A row that is held may have pairs in other blocks, one that passes by only in its own.
             if len(_nan_rows(held, self._held_rows)) or _has_equal(_nan_rows(passing, self._rows_of_block)):
-                raise NotColumnar("a NaN that may stand in several pairs")
+                raise NotColumnar("a NaN that may be in several pairs")
             own = _in_pairs(passing, self._passing.values, self._rows)
             other = _in_pairs(held, self._held, self._held_rows)
             pair = (other, own) if self._holds_left else (own, other)
@@ -404,7 +404,7 @@ def with_parts(items: Column, size: int) -> Column:
             isinstance(items, Entries) and size == 2
         )
     if not is_known:
-        raise NotColumnar("items that may be no tuples of so many members")
+        raise NotColumnar("items that may be no tuples of this size")
     return items
 
 
@@ -423,7 +423,7 @@ def check_identities(members: Iterable[Column]) -> None:
     objects = sum(isinstance(each, LazyRows) for each in parts)
     # An object that was built of columns may contain a list that is beside it, too.
     if len(set(lists)) < len(lists) or objects > 1 or (objects and lists):
-        raise NotColumnar("a list or an object that may stand in a tuple twice")
+        raise NotColumnar("a list or an object that may be in a tuple twice")
     numbers = [each for each in parts if isinstance(each, Floats | Objects)]
     if len(numbers) + objects < 2:
         return
@@ -432,7 +432,7 @@ def check_identities(members: Iterable[Column]) -> None:
     for each in numbers:
         are_nan = _are_nan(each)
         if np.any(are_nan & seen):
-            raise NotColumnar("a NaN that may stand in a tuple twice")
+            raise NotColumnar("a NaN that may be in a tuple twice")
         seen = are_nan | seen
 
 

@@ -177,7 +177,7 @@ def _known(given: _Given, part: Expression) -> Column | None:
             raise
         return None
     if isinstance(found, StringLists) and given.may_share:
-        raise NotColumnar("a list that may stand in a tuple twice")
+        raise NotColumnar("a list that may be in a tuple twice")
     return None if isinstance(found, LazyRows) and not is_leaf(part) else found
 
 

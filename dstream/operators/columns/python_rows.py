@@ -205,7 +205,7 @@ def _check_containers(columns: Sequence[Column]) -> None:
     """
     has_containers = any(isinstance(each, Objects) and not are_scalars(each.values) for each in columns)
     if has_containers and sum(map(has_nan, columns)) > 1:
-        raise NotColumnar("a NaN that may stand in a container, too")
+        raise NotColumnar("a NaN that may be in a container, too")
 
 
 def has_nan(column: Column) -> bool:

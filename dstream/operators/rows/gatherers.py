@@ -64,7 +64,7 @@ def gathered_ahead(
         from dstream.operators.columns.windows import sliding_windows  # loads NumPy
 
         return ColumnItems(sliding_windows(kind, own.blocks(), behind, is_first))
-    assert kind.gather_ahead is not None, "whoever reads ahead has asked for it"
+    assert kind.gather_ahead is not None, "only gatherers that read ahead get here"
     return kind.gather_ahead(own, behind, is_first)
 
 

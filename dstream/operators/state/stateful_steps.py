@@ -105,7 +105,7 @@ class _Reducing:
 
 
 def _without_time() -> IllegalStateError:
-    return IllegalStateError("a step over epochs runs in jobs, which give it a state and say what time it is")
+    return IllegalStateError("a step over epochs runs in jobs, which give it a state and a clock")
 
 
 def _moment(time: StepTime, new: int) -> EpochTime:

@@ -68,7 +68,7 @@ class _Stamping:
 
     def __call__(self, items: Iterator[tuple[None, Any]], task: Task) -> Iterator[Timed]:
         if self.time is None:
-            raise IllegalStateError("items without an end are read by jobs, which say what time it is")
+            raise IllegalStateError("items without an end are read by jobs, which have a clock")
         # The policy as the last epoch left it: a task that runs again begins with it, too.
         seen = _Seen(copy.deepcopy(self.time.policy), self.time.now)
         if type(items) is ColumnItems and self._takes_columns(seen):

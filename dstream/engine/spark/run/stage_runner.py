@@ -333,6 +333,6 @@ def _unfailed(rows: Iterator[Row]) -> Iterator[Row]:
     for row in rows:
         if row.channel == FAILED:
             raise from_worker(bytes(row.payload).decode(), SECRET) or EngineError(
-                "a task failed, and could not say how"
+                "a task failed without a report of its error"
             )
         yield row

@@ -186,7 +186,7 @@ def check_master(master: str | None, config: Mapping[str, Any]) -> None:
     if master == "yarn":
         if not any(name in os.environ for name in _OF_YARN) and not any(".yarn." in name for name in config):
             raise SetupError(
-                "the master yarn needs the files that say where Hadoop runs: set HADOOP_CONF_DIR or YARN_CONF_DIR to "
+                "the master yarn needs the configuration files of Hadoop: set HADOOP_CONF_DIR or YARN_CONF_DIR to "
                 "their folder"
             )
     elif not _URL.fullmatch(master):
