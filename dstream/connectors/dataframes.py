@@ -81,7 +81,7 @@ class TableItems:
         first: int | None = None,
         misread: OnMisread | None = None,
     ) -> Iterator[Any]:
-        """Give the items of some rows.
+        """Yield the items of rows.
 
         Args:
             batches: the values of each column, as Parquet has them, of some rows after another.
@@ -328,7 +328,7 @@ class TableSplit:
     call: str
 
     def read(self) -> Iterator[Any]:
-        """Give the rows.
+        """Yield the rows.
 
         Raises:
             SourceError: a row becomes no item.

@@ -385,7 +385,7 @@ class LogLineWriter:
     is_heard: bool
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
-        """Give the texts in lists."""
+        """Yield the texts in lists."""
         from more_itertools import chunked  # here: only `to_logger` needs it
 
         for batch in chunked(items, BATCH):

@@ -58,7 +58,7 @@ class ItemsSplit(Generic[T]):
     items: Sequence[T]
 
     def read(self) -> Iterator[T]:
-        """Give the items one after another."""
+        """Yield the items one after another."""
         return iter(self.items)
 
     def __repr__(self) -> str:
@@ -394,7 +394,7 @@ class Iterate(NamesOfStreams, Generic[T]):
         return 1
 
     def splits(self, parallelism: int) -> list[IterateSplit[T]]:
-        """Give the one split that makes all items."""
+        """Return the one split that makes all items."""
         return [IterateSplit(self.seed, self.next, self.has_next)]
 
     def input_size(self) -> InputSize:
@@ -470,7 +470,7 @@ class Generate(NamesOfStreams, Generic[T]):
         return _held(math.inf)
 
     def splits(self, parallelism: int) -> list[GenerateSplit[T]]:
-        """Give one endless split for each task."""
+        """Return one endless split for each task."""
         return [GenerateSplit(self.supplier)] * max(1, parallelism)
 
     def __repr__(self) -> str:

@@ -235,7 +235,7 @@ def _parts(items: list[Any]) -> tuple[list[Any], list[Any]]:
     for item in items:
         if not (isinstance(item, tuple | list) and len(item) == 2):
             raise TypeError(
-                f"an item that goes into a map must be an entry or a pair, not {type(item).__name__} {shown(item)}; "
+                f"an item for a map must be an entry or a pair, not {type(item).__name__} {shown(item)}; "
                 "give key= and value= to make entries of other items"
             )
     return [item[0] for item in items], [item[1] for item in items]

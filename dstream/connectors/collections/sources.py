@@ -274,7 +274,7 @@ class HeldEvents:
     events_held: Sequence[JournalEvent]
 
     def journal(self, since: int) -> Iterator[JournalEvent]:
-        """Give them."""
+        """Yield the retained events."""
         return iter(self.events_held)
 
 
@@ -288,7 +288,7 @@ class JournalSplit:
     stop: int
 
     def read(self) -> Iterator[Any]:
-        """Give the events that satisfy the predicate, projected.
+        """Yield the events that satisfy the predicate, projected.
 
         Raises:
             SourceError: they were removed.
@@ -296,7 +296,7 @@ class JournalSplit:
         return (made for _, made in self._made())
 
     def read_timed(self) -> Iterator[tuple[int, Any]]:
-        """Give the same, each behind the time at which its event was committed, in milliseconds.
+        """Yield the events, each behind the time at which its event was committed, in milliseconds.
 
         Raises:
             SourceError: as `read`, or an event has no time.

@@ -103,7 +103,7 @@ class _RecordsOfFile:
         self.number = 0
 
     def read(self) -> Iterator[Iterable[Any] | _Unread]:
-        """Give the records, some at a time, all of which are to be taken before more are asked for.
+        """Yield the records in batches, each of which is to be consumed before the next one.
 
         Raises:
             SourceError: the file is torn, or no Avro.
@@ -184,7 +184,7 @@ class _Decoder:
         self._checked = check_indexes(self._blocks.writer_schema)
 
     def records(self, block: Block, before: int) -> Iterator[Any]:
-        """Give the records of a block together, or in lists as far as they are decoded, and an `_Unread` for the rest.
+        """Yield the records of a block together, or in lists as far as they are decoded, and an `_Unread` for the rest.
 
         Args:
             block: of the file.
@@ -228,7 +228,7 @@ class _Decoder:
         return len(ends) == block.count and ends[-1:] in ([None], [len(block.data)])
 
     def one_by_one(self, block: Block, before: int, given: int) -> Iterator[list[Any] | _Unread]:
-        """Give the records of a block behind some that are given, and an `_Unread` for each that is not decoded."""
+        """Yield the records of a block behind those already yielded, and an `_Unread` for each that is not decoded."""
         assert block.data is not None, "its bytes are there"
         return self._measured(self._block(block), block.data, before, given)
 

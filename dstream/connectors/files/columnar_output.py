@@ -120,7 +120,7 @@ class ColumnContent(ABC):
         self._waiting, self._held = [], 0
 
     def _use_what_is_known(self) -> None:
-        """Give columns without a type that of another file of the task, as `partition_by` makes one of None alone."""
+        """Set the type of columns without one to that of the task's other files: `partition_by` may leave only None."""
         for place, (name, form) in enumerate(self._columns.types.items()):
             other = self._known.get(name, form)
             if form.is_open and other != form:
@@ -232,7 +232,7 @@ def _row_groups(files: Iterable[IO[bytes]]) -> Iterator[Any]:
 
 
 def _gathered(tables: Iterable[Any]) -> Iterator[list[Any]]:
-    """Give tables together that have some megabytes."""
+    """Yield tables in lists of some megabytes."""
     waiting, size = [], 0
     for table in tables:
         waiting.append(table)

@@ -387,11 +387,11 @@ class CsvReader:
         return plan(files, parallelism, lambda file: False)
 
     def items(self, part: Part, misread: OnMisread) -> Iterator[Any]:
-        """Give the rows of a file."""
+        """Yield the rows of a file."""
         return itertools.chain.from_iterable(self.blocks(part, misread))
 
     def blocks(self, part: Part, misread: OnMisread) -> Iterator[Sequence[Any]]:
-        """Give the rows of a file in lists."""
+        """Yield the rows of a file in lists."""
         return self._rows(part, misread).blocks(misread)
 
     def arrow_rows(self, part: Part, misread: OnMisread) -> Iterator[ArrowRows | Iterator[Any]]:

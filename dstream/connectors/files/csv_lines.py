@@ -172,7 +172,7 @@ class CsvInput:
             yield lines_of_text(block, with_ends=True) if isinstance(block, bytes) else block
 
     def blocks(self) -> Iterator[list[str]]:
-        """Give the lines that are not done in lists; `reader.line_num` counts them.
+        """Yield the lines that are not done in lists; `reader.line_num` counts them.
 
         Raises:
             SourceError: a record of several lines has too many characters.

@@ -76,7 +76,7 @@ class JsonReader:
             given += len(block)
 
     def items(self, part: Part, misread: OnMisread) -> Iterator[Any]:
-        """Give the values."""
+        """Yield the values."""
         return itertools.chain.from_iterable(self.blocks(part, misread))
 
     def blocks(self, part: Part, misread: OnMisread) -> Iterator[Sequence[Any]]:
@@ -114,7 +114,7 @@ class JsonReader:
         return values
 
     def _slowly(self, line: str, number: int, numbers: LineNumbers, misread: OnMisread) -> Iterator[Any]:
-        """Give the value of a line, if it is not blank: the definition."""
+        """Yield the value of a line, if it is not blank: the definition."""
         if not line.strip(JSON_SPACES):
             return
         from dstream.schema.decoders import DecodeError  # here: lines of text need none

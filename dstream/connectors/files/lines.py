@@ -145,7 +145,7 @@ class LineNumbers:
 
 
 def line_blocks(part: Part, encoding: str, most: int = MAX_RECORD) -> Iterator[list[str]]:
-    r"""Give the lines of a part in lists, one for each block of the file.
+    r"""Yield the lines of a part in lists, one for each block of the file.
 
     Lines end with "\n", "\r\n" or "\r". Bytes are cut at b"\n" only, so a "\r\n" is never torn. If
     the encoding does not allow that, the part is a whole file and is decoded from the start.
@@ -161,7 +161,7 @@ def line_blocks(part: Part, encoding: str, most: int = MAX_RECORD) -> Iterator[l
 
 
 def undamaged(block: list[str], numbers: LineNumbers, given: int) -> Iterator[list[str]]:
-    """Give the lines of a block, behind `given` others of the part, up to one that is not in the encoding, or too long.
+    """Yield the lines of a block, behind `given` others of the part, up to one not in the encoding, or too long.
 
     Raises:
         SourceError: there is such a line.
@@ -227,7 +227,7 @@ def blocks_of_lines(part: Part, encoding: str, most: int = MAX_RECORD) -> Iterat
 
 
 def whole_lines(part: Part, encoding: str, most: int, quote: str) -> Generator[list[str], None, None]:
-    """Give blocks of lines with the line ends that they have; only of encodings that are cut at newlines."""
+    """Yield blocks of lines with the line ends that they have; only of encodings that are cut at newlines."""
     return _pieces_of_lines(part, encoding, _lines_as_they_are, most, quote=quote)
 
 

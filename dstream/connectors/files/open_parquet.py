@@ -302,7 +302,7 @@ class OpenParquet:
         return any(schema.column(index).max_repetition_level for index in range(len(schema)))
 
     def chunks(self, group: int, names: Iterable[str]) -> Iterator[Any]:
-        """Give the metadata of some columns of a row group: of each part of them, and of others called like a part."""
+        """Yield the metadata of columns of a row group: of each part of them, and of others with the name of a part."""
         metadata = self.file.metadata.row_group(group)
         return (metadata.column(index) for name in names for index in self._indices.get(name, ()))
 
@@ -390,7 +390,7 @@ def misread_row(file: File, number: int, row: dict[str, Any], problem: DecodeErr
 
 
 def batches(parquet: OpenParquet, groups: Sequence[RowGroup], columns: Sequence[str]) -> Iterator[Any]:
-    """Give the rows of some row groups in Arrow batches.
+    """Yield the rows of row groups in Arrow batches.
 
     Where a dictionary has such large values that the rows of a batch may take more than `DECODED_BYTES` with them, a
     batch has fewer rows. Where these were less than `_FEWER_ROWS`, the values stay in dictionaries, and a batch has

@@ -307,7 +307,7 @@ class _ColumnsOfGroup:
 
 
 def _blocks(rows: int) -> Iterator[tuple[int, int]]:
-    """Give where each block begins, and how many rows it has."""
+    """Yield the start of each block, and its number of rows."""
     start, size = 0, _FIRST_ROWS
     while start < rows:
         yield start, min(size, rows - start)
@@ -369,7 +369,7 @@ class ParquetReader:
             return rows
 
     def items(self, part: RowGroups, misread: OnMisread) -> Iterator[Any]:
-        """Give the rows of a file, batch by batch."""
+        """Yield the rows of a file, batch by batch."""
         return itertools.chain.from_iterable(
             self._made(rows, number, part.file, misread) for number, rows in self._rows(part)
         )
@@ -391,7 +391,7 @@ class ParquetReader:
                     yield from rows
 
     def _rows(self, part: RowGroups) -> Iterator[tuple[int, _Rows | UnreadRow]]:
-        """Give rows, with the number of the first. None of the user's code runs in here, as `reading` wants it."""
+        """Yield rows, with the number of the first. No function of the user's runs inside, as `reading` requires."""
         number = part.groups[0].before + 1  # A task reads neighbouring row groups of a file.
         with opened_parquet(part.file) as parquet:
             for batch in batches(parquet, part.groups, self._names(parquet.file.schema_arrow.names)):

@@ -66,7 +66,7 @@ class FormatInBlocks(Format, Protocol):
     """A format whose items are made several at a time."""
 
     def blocks(self, part: Any, misread: OnMisread) -> Iterator[Sequence[Any]]:
-        """Give the items of a part in lists; else as `items`."""
+        """Yield the items of a part in lists; else as `items`."""
         ...
 
 
@@ -260,7 +260,7 @@ class RecordSplit:
     with_path: bool
 
     def read(self) -> Iterator[Any]:
-        """Give the items; a bad record ends that."""
+        """Yield the items; a bad record ends that."""
         return self.read_past(fail_at_once)
 
     def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Any]] | None:
@@ -286,7 +286,7 @@ class SplitInBlocks(RecordSplit):
     format: FormatInBlocks
 
     def read_blocks(self) -> Iterator[Sequence[Any]]:
-        """Give the items in lists; a bad record ends that."""
+        """Yield the items in lists; a bad record ends that."""
         return itertools.chain.from_iterable(self.format.blocks(part, fail_at_once) for part in self.parts)
 
 
@@ -392,12 +392,12 @@ class WholeFile:
     reader: Callable[[str, IO[bytes]], Iterable[Any] | None] | None
 
     def read(self) -> Iterator[Any]:
-        """Give the items of each file."""
+        """Yield the items of each file."""
         read = _content if self.reader is None else self._items
         return itertools.chain.from_iterable(read(part.file) for part in self.parts)
 
     def _items(self, file: File) -> Iterator[Any]:
-        assert self.reader is not None, "somebody reads the files"
+        assert self.reader is not None, "a function reads the files"
         # What the function raises does not pass through `opened`, which would take it for a fault of the file.
         with contextlib.ExitStack() as stack:
             stream = stack.enter_context(opened(file))

@@ -133,7 +133,7 @@ class LinePieces:
         self._quote = quote
 
     def read(self) -> Iterator[Piece]:
-        """Give the pieces.
+        """Yield the pieces.
 
         Raises:
             SourceError: the file became shorter meanwhile.
@@ -182,7 +182,7 @@ class LinePieces:
         return position
 
     def _bounded(self, position: int, data: bytes) -> Iterator[Piece]:
-        """Give some lines, those that are too long apart from others."""
+        """Yield lines, those that are too long apart from others."""
         done = 0
         if len(data) > self._most:
             for line in re.finditer(rb"[^\r\n]{%d,}" % (self._most + 1), data):

@@ -84,7 +84,7 @@ class TextReader:
         return plan(files, parallelism, lambda file: is_divisible(file, self.encoding))
 
     def items(self, part: Part, misread: OnMisread) -> Iterator[str]:
-        """Give the lines; those that are not in the encoding, or too long, are bad records."""
+        """Yield the lines; those that are not in the encoding, or too long, are bad records."""
         numbers, given = LineNumbers(part, self.encoding, self.max_record), 0
         for block in blocks_of_lines(part, self.encoding, self.max_record):
             if not isinstance(block, Damaged):
@@ -96,7 +96,7 @@ class TextReader:
             given += len(block)
 
     def blocks(self, part: Part) -> Iterator[Sequence[str]]:
-        """Give the lines of one block of a file after another, up to one that is not in the encoding, or too long."""
+        """Yield the lines of one block of a file after another, up to one that is not in the encoding, or too long."""
         return encoded_blocks(part, self.encoding, self.max_record)
 
     def row_count(self, file: File) -> int:
@@ -125,11 +125,11 @@ class TextSplit(RecordSplit):
     gives_texts: ClassVar[bool] = True
 
     def read(self) -> Iterator[str]:
-        """Give the lines; the file is closed at its end, or when the iterator is dropped."""
+        """Yield the lines; the file is closed at its end, or when the iterator is dropped."""
         return itertools.chain.from_iterable(self.read_blocks())
 
     def read_blocks(self) -> Iterator[Sequence[str]]:
-        """Give the lines of one block of a file after another."""
+        """Yield the lines of one block of a file after another."""
         blocks = cast(TextReader, self.format).blocks
         are_few = sum(map(size_of, self.parts)) < FEW_BYTES
         for block in itertools.chain.from_iterable(map(blocks, self.parts)):

@@ -216,7 +216,7 @@ class FileWriter:
         return f"{folder}{self.prefix}-{staged}{self.form.suffix}"
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
-        """Give the receipt of each file; none if there is no item."""
+        """Yield the receipt of each file; none if there is no item."""
         files = _OpenFiles(self)
         try:
             for piece in pieces(items, self.form.piece):

@@ -202,7 +202,7 @@ class ConsumerClient:
             elif time.monotonic() - since > PATIENCE:
                 if self._is_gone(wanted.topic):
                     raise self._failure(wanted, "the topic is gone")
-                reason = f"no answer for {PATIENCE:g} s ({self._said or 'nothing was said'})"
+                reason = f"no answer for {PATIENCE:g} s ({self._said or 'no error was reported'})"
                 raise self._failure(wanted, reason, SourceUnavailableError)
             if before < wanted.start:
                 found = [message for message in found if message.offset() >= wanted.start]  # type: ignore[operator]
@@ -334,7 +334,7 @@ class KafkaRange(Generic[T]):
         return f"{self.topic}-{self.partition}"
 
     def read(self) -> Iterator[T]:
-        """Give the items.
+        """Yield the items.
 
         Raises:
             SourceError: the cluster does not answer, or has removed messages of the range.
@@ -342,7 +342,7 @@ class KafkaRange(Generic[T]):
         return itertools.chain.from_iterable(self.read_blocks())
 
     def read_blocks(self) -> Iterator[Sequence[T]]:
-        """Give the items in lists."""
+        """Yield the items in lists."""
         for messages in self._messages():
             yield [item for item in self._items(messages) if item is not None]
 
@@ -373,7 +373,7 @@ class KafkaRange(Generic[T]):
             return misread(Misread(problem, record, failure))
 
     def read_timed(self) -> Iterator[tuple[int, T]]:
-        """Give the items, each behind the time of its record in milliseconds.
+        """Yield the items, each behind the time of its record in milliseconds.
 
         Raises:
             SourceError: as `read`, or a message has no time.

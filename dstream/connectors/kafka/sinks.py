@@ -227,7 +227,7 @@ class StagingWriter:
 
 
 def _cut(messages: list[Message]) -> Iterator[list[Message]]:
-    """Give them in lists of a few hundred KB."""
+    """Yield the messages in lists of a few hundred KB."""
     held: list[Message] = []
     size = 0
     for message in messages:
@@ -281,10 +281,10 @@ class _Staged:
         return cls(run, turn, count, inner)
 
     def messages(self, context: Collections, name: str) -> Iterator[list[Message]]:
-        """Give the messages, and see to it that they are those, and all of them.
+        """Yield the messages, and check that they are all those of the receipts.
 
         Raises:
-            IllegalStateError: they are not there any more.
+            IllegalStateError: they no longer exist.
         """
         if not self.run:
             return

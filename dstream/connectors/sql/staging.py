@@ -247,7 +247,7 @@ class SqlWriter:
     is_exact: bool
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
-        """Give the name of the table and how many rows it has, unless there is no item."""
+        """Yield the name of the table and its number of rows, unless there is no item."""
         name, count = f"{self.run}_{uuid.uuid4().hex[:16]}", 0
         for batch in chunked(items, _BATCH):
             # A connection for each batch would be dear, one for all would be idle while the next items are made; but
