@@ -124,7 +124,7 @@ class NamedFolder:
 
     @contextmanager
     def writing(self, path: str) -> Iterator[Any]:
-        """Give a sink for a new file."""
+        """Yield a sink for a new file."""
         opened = self.folder.writing(path)
         with self._naming("writing", path):
             self._look(path)

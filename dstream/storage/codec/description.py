@@ -44,7 +44,7 @@ def described_codec(data: Any, kind: Kind, name: str, options: Options, pickles:
 
 
 def _named(found: Iterable[Any], pickles: Pickles) -> Iterator[type]:
-    """Give the classes that pickles may make: those of an allowed class's fields too, and none that data alone name."""
+    """Yield the classes that pickles may make: those of an allowed class's fields too, none that data alone name."""
     classes = (kind for hint in found for kind in classes_in(hint))
     if pickles.mode == "trusted":
         yield from classes

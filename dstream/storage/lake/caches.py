@@ -391,7 +391,7 @@ class Positions:
         return self._starts[number]
 
     def parts(self, start: int, stop: int) -> Iterator[tuple[DataFile, int, int]]:
-        """Give the files between two positions, each with the rows that belong there."""
+        """Yield the files between two positions, each with the rows that belong there."""
         stop = min(stop, self.size)
         if start >= stop:
             return
@@ -401,7 +401,7 @@ class Positions:
 
 
 def rows_between(folder: StorageFolder, file: DataFile, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-    """Give the rows of a file from `start` up to, not including, `stop`; only row groups that hold some are read."""
+    """Yield the rows of a file from `start` up to, not including, `stop`; only row groups that hold some are read."""
     with opened(folder, file) as reader:
         offset = 0
         for group in range(reader.num_row_groups):

@@ -239,7 +239,7 @@ class LakeCatalog:
         return found
 
     def predecessors(self, description: Description) -> Iterator[CollectionLog]:
-        """Give the logs of the destroyed collections that had the name of a collection before it."""
+        """Yield the logs of the destroyed collections that had the name of a collection before it."""
         for entry in self._generations(description.kind, description.name):
             log = self.log(entry)
             if entry.identity != description.identity and self._is_destroyed(entry):

@@ -132,7 +132,7 @@ class LakeList(LakeCollection):
                 yield layout.adapted(batch)
 
     def _placed(self, file: DataFile, touched: Sequence[DataFile]) -> tuple[DataFile, ...]:
-        """Give a new file the position of the first one that it replaces; an empty one is not kept."""
+        """Set the position of a new file to that of the first one that it replaces; an empty one is not kept."""
         if not file.rows:
             self._folder.delete(file.path)
             return ()
@@ -194,7 +194,7 @@ class LakeList(LakeCollection):
         return False
 
     def _gathered(self, files: Sequence[DataFile], layout: Layout) -> Iterator[pa.RecordBatch]:
-        """Give the rows of files in batches that are not much smaller than a row group."""
+        """Yield the rows of files in batches that are not much smaller than a row group."""
         waiting: list[pa.RecordBatch] = []
         for batch in self._kept(((file, 0, file.rows) for file in files), layout):
             waiting.append(batch)

@@ -58,7 +58,7 @@ def shown_offset(offset: int) -> str:
 def read_journal(
     folder: StorageFolder, layout: Layout, commits: Iterator[Addition], since: int, title: str
 ) -> Iterator[JournalEvent]:
-    """Give the events of some commits whose offsets are larger than `since`.
+    """Yield the events of commits whose offsets are larger than `since`.
 
     An offset is made of the commit and the row in it, both counted from one so that none is 0.
 
@@ -128,7 +128,7 @@ def _events(
         next_commit = ((offset >> _ROW_BITS) + 1 << _ROW_BITS) - 1
         raise IllegalStateError(
             f"the journal of {title} no longer reaches back to offset {since}: a vacuum has removed events older than "
-            f"it was told to keep; what happened after offset {next_commit} may still be there"
+            f"it was set to keep; what happened after offset {next_commit} may still be there"
         ) from error
 
 
@@ -329,7 +329,7 @@ class LakeMap(LakeCollection):
             return [LakeEntrySplit(self._description.title, self._folder, self._layout, group) for group in groups]
 
     def journal(self, since: int) -> Iterator[JournalEvent]:
-        """Give the changes after offset `since`, as far as they had happened when this was called."""
+        """Yield the changes after offset `since`, up to the last one when this was called."""
         with self._log.lock:
             self._refresh_journal()
             commits = additions(self._log, first_version(since))

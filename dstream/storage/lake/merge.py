@@ -192,7 +192,7 @@ def _current(
 
 
 def _keys(folder: StorageFolder, layout: Layout, new: tuple[DataFile, Layout] | None) -> Iterator[Any]:
-    """Give the identities of all rows that a task has written, without reading their values."""
+    """Yield the identities of all rows that a task has written, without reading their values."""
     if new is not None:
         file, written_by = new
         for batch in batches(folder, file, KEY_COLUMNS):

@@ -210,7 +210,7 @@ class LakeEntrySplit:
                     yield rows_of_entries(self.layout, batch)
 
     def _newest(self, files: tuple[DataFile, ...]) -> Iterator[pa.RecordBatch]:
-        """Give the entries of a bucket; the keys of one file need not be looked at."""
+        """Yield the entries of a bucket; the keys of one file need not be looked at."""
         if len(files) > 1:
             for _, batch in newest_rows(self.folder, files, self.layout, _COLUMNS):
                 yield batch

@@ -442,7 +442,7 @@ def newest_rows(
     keep_removed: bool = False,
     read: Read = batches,
 ) -> Iterator[tuple[list[Any], pa.RecordBatch]]:
-    """Give each key of a bucket once, with its newest row.
+    """Yield each key of a bucket once, with its newest row.
 
     The newest files are read first; the keys of all but the oldest, which is the largest as a rule, stay in
     memory. The oldest streams.

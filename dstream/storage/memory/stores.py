@@ -53,7 +53,7 @@ class MemoryEntryWriter(EntryWriter):
     """Writer of entries that encodes them."""
 
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
-        """Give the entries, encoded, with their types as one receipt."""
+        """Yield the entries, encoded, with their types as one receipt."""
         codec = replace(self.codec, value=None) if self.is_merging else self.codec
         encoded = []
         for key, value in entries:
@@ -70,7 +70,7 @@ class MemoryItemWriter(ItemWriter):
     """Writer of items that encodes them."""
 
     def write(self, items: Iterator[Any]) -> Iterator[Any]:
-        """Give the items, encoded, with their types as one receipt."""
+        """Yield the items, encoded, with their types as one receipt."""
         written = encoded_items(self.codec, items)
         if written.items:
             yield written.codec.to_json(), written.items
@@ -256,7 +256,7 @@ class MemoryMap(NumberedJournal, MemoryHandle[MapState]):
         return [EncodedEntries(codec, part) for part in divided(entries, parallelism)]
 
     def journal(self, since: int) -> Iterator[JournalEvent]:
-        """Give the events after the first `since`: the offset of an event is its number, from 1."""
+        """Yield the events after the first `since`: the offset of an event is its number, from 1."""
         with self._state.held():
             # A copy, since the list grows while the events are read.
             types, events = self._state.types, self._journaled()[since:]

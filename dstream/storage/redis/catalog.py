@@ -256,7 +256,7 @@ class RedisStorage:
         return removed
 
     def close(self) -> None:
-        """Give back the connections; stores of this storage connect again if they are used."""
+        """Return the connections to the pool; stores of this storage connect again if they are used."""
         self._connection.close()
 
     @property

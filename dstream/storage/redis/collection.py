@@ -236,12 +236,12 @@ class BucketSplit:
     buckets: Sequence[int]
 
     def read(self) -> Iterator[tuple[Any, Any]]:
-        """Give the entries, bucket by bucket."""
+        """Yield the entries, bucket by bucket."""
         for entries in self._entries():
             yield from entries.read()
 
     def read_arrow(self) -> Iterator[pa.RecordBatch]:
-        """Give the entries in columns, bucket by bucket."""
+        """Yield the entries in columns, bucket by bucket."""
         for entries in self._entries():
             yield from entries.read_arrow()
 
@@ -269,12 +269,12 @@ class StretchSplit:
     stop: int
 
     def read(self) -> Iterator[Any]:
-        """Give the items in order."""
+        """Yield the items in order."""
         for items in self._items():
             yield from items.read()
 
     def read_arrow(self) -> Iterator[pa.RecordBatch]:
-        """Give the items in a column."""
+        """Yield the items in a column."""
         for items in self._items():
             yield from items.read_arrow()
 

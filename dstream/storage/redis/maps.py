@@ -324,7 +324,7 @@ class RedisMap(NumberedJournal, RedisHandle):
         ]
 
     def journal(self, since: int) -> Iterator[JournalEvent]:
-        """Give the events after offset `since` up to the last one that there is now, page by page."""
+        """Yield the events after offset `since` up to the last one now, page by page."""
         return self._events(since, self.journal_end())
 
     def journal_end(self) -> int:

@@ -180,13 +180,13 @@ class Connection:
             found = self.client.config_get("appendfsync", **nodes)
         except redis.ResponseError as error:
             raise SetupError(
-                f'{self.server} does not tell its "appendfsync", and durability="power" needs it'
+                f'{self.server} does not report its "appendfsync", and durability="power" needs it'
             ) from error
         configs = [found] if "appendfsync" in found else list(found.values())
         return {config["appendfsync"] for config in configs}
 
     def close(self) -> None:
-        """Give back the connections."""
+        """Return the connections."""
         _close(self.client, self.server.is_cluster)
 
 

@@ -87,7 +87,7 @@ def content_table(kind: Kind, name: str, number: int) -> str:
 
 
 def content_statements(kind: Kind, name: str, number: int, has_journal: bool) -> Iterator[str]:
-    """Give the statements that make the table of a collection, its triggers and its journal."""
+    """Yield the statements that make the table of a collection, its triggers and its journal."""
     table = content_table(kind, name, number)
     if kind == "list":
         # `INTEGER PRIMARY KEY` is the row id itself. No column has another type, to which SQLite would convert cells.
@@ -111,7 +111,7 @@ def content_statements(kind: Kind, name: str, number: int, has_journal: bool) ->
 
 
 def drop_statements(table: str) -> Iterator[str]:
-    """Give the statements that remove the table of a collection, with its triggers, and its journal."""
+    """Yield the statements that remove the table of a collection, with its triggers, and its journal."""
     yield f"DROP TABLE {table}"
     yield f"DROP TABLE IF EXISTS {journal_of(table)}"
 

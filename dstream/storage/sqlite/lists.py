@@ -38,7 +38,7 @@ def insert_items(connection: sqlite3.Connection, table: str, start: int, cells: 
 
 
 def bump(connection: sqlite3.Connection, collection: SqliteCollection, size: int) -> None:
-    """Give a list its next version, and its size."""
+    """Set the next version of a list, and its size."""
     sql = "UPDATE dstream_collections SET version = version + 1, size = ? WHERE id = ?"
     connection.execute(sql, (size, collection.number))
 

@@ -381,7 +381,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
     # The journal
 
     def journal(self, since: int) -> Iterator[JournalEvent]:
-        """Give the events after offset `since` up to the last one that there is now, page by page."""
+        """Yield the events after offset `since` up to the last one now, page by page."""
         return self._events(since, self.journal_end())
 
     def _events(self, since: int, last: int) -> Iterator[JournalEvent]:

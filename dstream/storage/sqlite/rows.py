@@ -138,7 +138,7 @@ class _Stretch:
     high: Cell | None
 
     def pages(self) -> Iterator[_Page]:
-        """Give the rows; each page is read in a transaction of its own, so that no reader holds the log back."""
+        """Yield the rows; each page is read in a transaction of its own, so that no reader holds the log back."""
         low, compared = self.low, ">="
         while page := self._page(low, compared):
             yield page
@@ -187,18 +187,18 @@ class EntryStretch(_Stretch):
     size: int
 
     def read(self) -> Iterator[tuple[Any, Any]]:
-        """Give the entries."""
+        """Yield the entries."""
         for codec, rows in self._counted():
             for key, value in rows:
                 yield key_of(codec, key), value_of(codec, value)
 
     def read_arrow(self) -> Iterator[pa.RecordBatch]:
-        """Give the entries in columns."""
+        """Yield the entries in columns."""
         for codec, rows in self._counted():
             yield codec.batch([key_of(codec, key) for key, _ in rows], [value_of(codec, value) for _, value in rows])
 
     def _counted(self) -> Iterator[_Page]:
-        """Give the pages, and see at the end that none was lost."""
+        """Yield the pages, and check at the end that none was lost."""
         read = 0
         for page in self.pages():
             read += len(page.rows)
@@ -212,18 +212,18 @@ class ItemStretch(_Stretch):
     """Some of the items of a list, in order."""
 
     def read(self) -> Iterator[Any]:
-        """Give the items."""
+        """Yield the items."""
         for codec, rows in self._counted():
             for _, value in rows:
                 yield value_of(codec, value)
 
     def read_arrow(self) -> Iterator[pa.RecordBatch]:
-        """Give the items in a column."""
+        """Yield the items in a column."""
         for codec, rows in self._counted():
             yield codec.batch((), [value_of(codec, value) for _, value in rows])
 
     def _counted(self) -> Iterator[_Page]:
-        """Give the pages, and see at the end that each position has its item."""
+        """Yield the pages, and check at the end that each position has its item."""
         read = 0
         for page in self.pages():
             read += len(page.rows)

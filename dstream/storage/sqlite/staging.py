@@ -72,7 +72,7 @@ class Staged:
         return f"{self.collection.staged}/{self.name}"
 
     def rows(self) -> Iterator[Row]:
-        """Give the rows in the order in which they were written.
+        """Yield the rows in the order in which they were written.
 
         Raises:
             IllegalStateError: they are not there any more.
