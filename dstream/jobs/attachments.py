@@ -114,7 +114,7 @@ def check_files(files: Mapping[str, str] | None, modules: Iterable[str] | None) 
 
 
 def _places(name: str) -> Iterator[Path]:
-    """Give the file or the folders of a module that this process finds by its name, the whole of its package."""
+    """Yield the file or the folders of a module that this process finds by its name, the whole of its package."""
     top = name.partition(".")[0]
     try:
         spec = find_spec(top)
@@ -126,7 +126,7 @@ def _places(name: str) -> Iterator[Path]:
     places = spec.submodule_search_locations or [spec.origin or ""]
     for place in places:
         if not os.path.exists(place):
-            raise ValueError(f"JobConfig: modules: {top!r} stands in no file of its own: give the zip file as a path")
+            raise ValueError(f"JobConfig: modules: {top!r} has no file of its own: give the zip file as a path")
         yield Path(place)
 
 

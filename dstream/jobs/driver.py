@@ -420,7 +420,7 @@ class Execution:
         try:
             check_still_fits(plan, state, self._log_of_epochs())
         except IllegalStateError as error:
-            _log.warning("%s goes on with the pipeline that another update gave it: %s", state.title, error)
+            _log.warning("%s continues with the pipeline of another update: %s", state.title, error)
             self._next = None
             return
         self.plan, self._next, self._drops = plan, None, True

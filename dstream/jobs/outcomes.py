@@ -147,10 +147,10 @@ def publication_note(done: Iterable[str], left: Iterable[str], name: str | None)
         f"submitted again under its name the job publishes what it has computed, and does not read its sources; "
         f"new_job(..., name={name!r}, afresh=True) forgets that, reads them again and writes into every sink"
         if name is not None
-        else "the job has no name under which it could go on: a new one writes into every sink"
+        else "the job has no name under which it could resume: a new one writes into every sink"
     )
     published, unpublished = (", ".join(labels) or "nothing" for labels in (done, left))
-    return f"  Published: {published}. Not published: {unpublished}.\n  How to go on: {again}"
+    return f"  Published: {published}. Not published: {unpublished}.\n  How to resume: {again}"
 
 
 class JobCancelledError(CancelledError):

@@ -363,7 +363,7 @@ class EpochRecord:
             return
         if data is not None and _read(data, self._identity)[0] == self._token:
             raise EngineError(
-                f"a run before this one of the job {self._identity} has committed, which nobody knew; "
+                f"a run before this one of the job {self._identity} has committed, which was not known; "
                 "what this one wrote is thrown away"
             )
         raise _taken_over(self._identity)
@@ -371,7 +371,7 @@ class EpochRecord:
 
 def _taken_over(identity: str) -> JobTakenOverError:
     return JobTakenOverError(
-        f"another driver has taken over the job {identity}, which goes on there; what this one wrote is thrown away"
+        f"another driver has taken over the job {identity}, which continues there; what this one wrote is thrown away"
     )
 
 

@@ -260,7 +260,7 @@ class Jobs:
         """Refuse a pipeline with which a job without an end cannot resume."""
         if not (state.is_unbounded and plan.is_unbounded):
             raise IllegalStateError(
-                f"{state.title} goes on where its driver ended, and this is another pipeline: one of the two has an "
+                f"{state.title} resumes where its driver ended, and this is another pipeline: one of the two has an "
                 "end; submit it as it was, or under another name"
             )
         log = EpochLog(self._records.all, state.id, state.driver.token)
@@ -274,7 +274,7 @@ class Jobs:
         if not config.force:
             memory = Memory.of(log, state.log)
             verdicts = upgrade_plan(plan, state.shape, memory)
-            check_nothing_is_lost(verdicts, memory, state.title, "goes on where its driver ended")
+            check_nothing_is_lost(verdicts, memory, state.title, "resumes where its driver ended")
 
     def _start(self, plan: PipelinePlan, lease: Lease, epoch: EpochRecord) -> Job:
         execution = Execution(self._context, self._records, lease, epoch, plan, call_site(), self._load, self._clock)

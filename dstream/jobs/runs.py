@@ -335,7 +335,7 @@ class BoundedRun:
         give now.
         """
         receipts = self._epoch.receipts
-        assert receipts is not None, "somebody has decided"
+        assert receipts is not None, "the run is decided"
         self._decide()
         try:
             self._publish(several, receipts)

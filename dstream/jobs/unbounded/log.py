@@ -346,7 +346,7 @@ class EpochLog:
 
     def _taken_over(self, number: int) -> JobTakenOverError:
         return JobTakenOverError(
-            f"another driver has taken over the job {self._job}, which goes on there; what this one wrote in epoch "
+            f"another driver has taken over the job {self._job}, which continues there; what this one wrote in epoch "
             f"{number} is thrown away"
         )
 

@@ -454,7 +454,7 @@ def _with_times(node: Node) -> Node:
     """Return the reader of one range of a source that has the time of each item, with the times."""
     if isinstance(node, Read):
         return _reading(node, with_times(node.source))
-    assert isinstance(node, Unary), "nothing but what is read alone stands before native timestamps"
+    assert isinstance(node, Unary), "native timestamps directly follow a read"
     # What else reads a fork reads it without the times.
     upstream = _with_times(node.upstream)
     return upstream if isinstance(node, Fork) else node.with_inputs([upstream])

@@ -76,7 +76,7 @@ class _WithTimes:
     split: TimedSplit[Any]
 
     def read(self) -> Iterator[Any]:
-        """Give pairs."""
+        """Yield pairs."""
         return self.split.read_timed()
 
 

@@ -302,7 +302,7 @@ class EventTime:
             # A bounded source is one partition that several tasks read: one that got no item has less information.
             told[place] = each if place not in told or each.items else told[place]
         if missing := [place for place in read if place not in told]:
-            raise EngineError(f"the engine did not say how far time has come in partition {missing[0].partition!r}")
+            raise EngineError(f"the engine did not report the watermark of partition {missing[0].partition!r}")
         return {place: self._after(place, told.get(place)) for place in self._known if self._is_kept(place)}
 
     def _is_kept(self, place: TimedPartition) -> bool:
