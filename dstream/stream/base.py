@@ -246,14 +246,14 @@ class BaseStream(Generic[T]):
             self._result(node, needs_end=True)
 
     def __iter__(self) -> Iterator[T]:
-        """Give the items lazily, in encounter order, with a bounded number read ahead."""
+        """Yield the items lazily, in encounter order, with a bounded number read ahead."""
         with explained(self._node, "iterator"):
             items = self._result(Loop(self._node))
         # No generator itself, so that a plan that cannot run is refused at the call.
         return _explained_items(self._node, "iterator", items)
 
     def iterator(self) -> Iterator[T]:
-        """Give the items lazily, as `iter(stream)`."""
+        """Yield the items lazily, as `iter(stream)`."""
         return iter(self)
 
     def partitions(self) -> list[Iterator[T]]:
@@ -503,7 +503,7 @@ class BaseStream(Generic[T]):
         self.close()
 
     def _traverse_and_close(self) -> Iterator[T]:
-        """Give the items and close this stream at the end, as `flat_map` does with the streams it is given."""
+        """Yield the items and close this stream at the end, as `flat_map` does with streams."""
         with self:
             yield from self
 

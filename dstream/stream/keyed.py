@@ -193,7 +193,7 @@ class Keyed(BaseStream[T]):
     def cogroup(self, other: ItemsOf[U], on: Callable[[T | U], K]) -> Stream[Entry[K, tuple[list[T], list[U]]]]: ...
 
     def cogroup(self, other: Any, on: On = None) -> Any:
-        """Give each key with the items of both streams that have it: `Entry(key, (lefts, rights))`.
+        """Group the items of both streams by key: `Entry(key, (lefts, rights))`.
 
         Both are lists, in the encounter order of their stream; one of them may be empty. The result has no
         order. All items of a key must fit into the memory of one task: `join` has no such limit. Costs one

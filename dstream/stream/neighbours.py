@@ -181,7 +181,7 @@ def _fraction(value: Any) -> float:
         raise TypeError(f"fraction must be a number, not {kind_of(value)}")
     number = float(value)
     if not 0 <= number <= 1:
-        raise ValueError(f"fraction must be from 0 to 1: {number}; sample(n=...) gives so many items")
+        raise ValueError(f"fraction must be from 0 to 1: {number}; sample(n=...) returns n items")
     return number
 
 
