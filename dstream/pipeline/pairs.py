@@ -268,7 +268,7 @@ class PairedStage(FlowingStage[T, B]):
     ) -> BatchStage[Entry[K, tuple[list[T], list[U]]]]: ...
 
     def cogroup(self: Any, other: Any, on: On = None) -> BatchStage[Any]:
-        """Give each key with the items of both stages that have it: `Entry(key, (lefts, rights))`.
+        """Group the items of both stages by key: `Entry(key, (lefts, rights))`.
 
         All items of a key must fit into the memory of one task.
 

@@ -72,7 +72,7 @@ def _writes(
 
 
 def _last_nodes(records: Sequence[StageRecord], nodes: _Nodes, names: Mapping[int, str]) -> Iterator[tuple[str, Node]]:
-    """Give the last node of each stage whose items are to be counted: others give as many as they take.
+    """Yield the last node of each stage whose items are counted: others emit one item for each that they take.
 
     Nothing is between a step and the one that handles its failures, nor between results by key and a map that takes
     them as they are.

@@ -91,7 +91,7 @@ class AnyStage(Hinting):
         return self._pipeline._name_of(self._record)
 
     def set_name(self, name: str) -> Self:
-        """Give the stage a name, under which plans, metrics and failures speak of it; return the same stage.
+        """Set the name of the stage in plans, metrics and failures; return the stage.
 
         It also identifies the stage's state when a job is changed.
 

@@ -170,7 +170,7 @@ def check_that_it_runs_in_epochs(node: Node, call: str) -> None:
     if not isinstance(node, Read):
         raise UnsupportedError(
             f"{call} behind {node.label()}: partitions of sources are read range by range, and their time is watched "
-            "there, so only steps that take one item at a time, such as map and filter, may stand between"
+            "there, so only steps that take one item at a time, such as map and filter, may be between"
         )
     if not node.source.bounded:
         raise UnsupportedError(
@@ -239,7 +239,7 @@ def _kept(policy: WatermarkPolicy) -> WatermarkPolicy:
         pickle.dumps(policy)
     except Exception as error:
         raise TypeError(
-            f"policy is kept with each epoch, and {shown(policy)} cannot be pickled ({error}): let its class stand in "
+            f"policy is kept with each epoch, and {shown(policy)} cannot be pickled ({error}): define its class in "
             "a module, and its attributes hold data only"
         ) from error
     # Asked of a copy, since the question may change a policy of a user's.
