@@ -250,7 +250,7 @@ class AbstractProcessor(Processor):
         )
 
     def restore_from_snapshot(self, inbox: Inbox) -> None:
-        """Give each entry to `restore_entry`."""
+        """Pass each entry to `restore_entry`."""
         for key, value in inbox:
             self.restore_entry(key, value)
 

@@ -240,7 +240,7 @@ class DAG(NamesOfJet):
             if each.destination is not None and each.destination.is_endless:
                 raise ValueError(
                     f"{each.described()}: {_described(each.destination)} is endless(), which is for vertices to which "
-                    "no edge leads; what leads to others says whether they end"
+                    "no edge leads; whether other vertices end is decided by those before them"
                 )
         total = len(vertices)
         return VertexGraph(

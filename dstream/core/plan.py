@@ -90,7 +90,7 @@ def _refuse_orders(graph: VertexGraph) -> None:
         if edge.order is not None:
             raise UnsupportedError(
                 f"{steps[edge.destination]}: the edge {edge.source} -> {edge.destination} merges items by an order, "
-                "and these have no end: leave ordered(...) out, and let a processor put in order what comes between "
+                "and these have no end: leave ordered(...) out, and let a processor put in order the items between "
                 "two watermarks"
             )
 
@@ -194,7 +194,7 @@ def _checked(edge: GraphEdge, given: Mapping[str, Node], blocks: _Blocks) -> Nod
     """Return the items of an edge into a sink."""
     if edge.routing not in (Routing.UNICAST, Routing.ISOLATED) or edge.order is not None or edge.priority:
         raise UnsupportedError(
-            f"the edge {edge.source} -> {edge.destination} into processors.write() says which processors get items, or "
+            f"the edge {edge.source} -> {edge.destination} into processors.write() sets which processors get items, or "
             "when: put a vertex of processors.map(whole_item) before it"
         )
     return given[edge.source] if edge.source in given else blocks.of(edge)

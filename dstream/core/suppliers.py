@@ -85,7 +85,7 @@ class EndSupplier(ProcessorMetaSupplier):
         if self.is_only_one and wanted not in (-1, 1):
             raise ValueError(
                 f"vertex {vertex!r} is to have {wanted} processors, and its supplier allows one in all: leave out "
-                "local_parallelism, or say 1"
+                "local_parallelism, or set 1"
             )
         return self.preferred_local_parallelism if wanted == -1 else wanted
 
@@ -160,7 +160,7 @@ class _OfOne(ProcessorMetaSupplier):
         if context.total_parallelism != 1:
             raise ValueError(
                 f"vertex {context.vertex!r} is to have {context.total_parallelism} processors, and its supplier allows "
-                "one in all: leave out local_parallelism, or say 1"
+                "one in all: leave out local_parallelism, or set 1"
             )
         self.inner.init(context)
 

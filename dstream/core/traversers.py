@@ -61,7 +61,7 @@ class Traverser(Generic[T]):
         return _Made(advance)
 
     def filter(self, predicate: Callable[[T], object]) -> Traverser[T]:
-        """Give the items that satisfy a predicate."""
+        """Keep the items that satisfy a predicate."""
         following = self.next
         running_function(predicate, "predicate")
 
@@ -93,7 +93,7 @@ class Traverser(Generic[T]):
         return _Made(advance)
 
     def take_while(self, predicate: Callable[[T], object]) -> Traverser[T]:
-        """Give the items before the first one that does not satisfy a predicate; a pause does not end them."""
+        """Keep the items before the first one that does not satisfy a predicate; a pause does not end them."""
         following = self.next
         running_function(predicate, "predicate")
         is_over = False
@@ -111,7 +111,7 @@ class Traverser(Generic[T]):
         return _Made(advance)
 
     def drop_while(self, predicate: Callable[[T], object]) -> Traverser[T]:
-        """Give the items from the first one on that does not satisfy a predicate."""
+        """Keep the items from the first one on that does not satisfy a predicate."""
         following = self.next
         running_function(predicate, "predicate")
         is_dropping = True
@@ -129,7 +129,7 @@ class Traverser(Generic[T]):
         return _Made(advance)
 
     def append(self, item: T) -> Traverser[T]:
-        """Give one more item, when this one gives None for the first time."""
+        """Append one item, when this traverser returns None for the first time."""
         following = self.next
         last: T | None = _item(item)
 
@@ -142,7 +142,7 @@ class Traverser(Generic[T]):
         return _Made(advance)
 
     def prepend(self, item: T) -> Traverser[T]:
-        """Give one item before all others."""
+        """Prepend one item."""
         following = self.next
         first: T | None = _item(item)
 
@@ -308,7 +308,7 @@ class ResettableSingletonTraverser(Traverser[T]):
         """
         if self._value is not None:
             raise IllegalStateError(
-                f"the item {self._value!r} is still there: next() takes it out before another one comes"
+                f"the item {self._value!r} is still there: next() takes it out before another one is set"
             )
         self._value = item
 

@@ -239,22 +239,22 @@ class Edge(NamesOfJet):
     # Which processors get an item
 
     def unicast(self) -> Self:
-        """Give each item to any one processor, in turn: the default."""
+        """Send each item to any one processor, in turn: the default."""
         return self._routed(Routing.UNICAST)
 
     def isolated(self) -> Self:
-        """Give the items of each processor to some of the destination's that belong to it alone.
+        """Send the items of each processor to those of the destination that belong to it alone.
 
         So no order is lost. Where it has fewer processors than the source, several of these share one.
         """
         return self._routed(Routing.ISOLATED)
 
     def broadcast(self) -> Self:
-        """Give each item to every processor of the destination."""
+        """Send each item to every processor of the destination."""
         return self._routed(Routing.BROADCAST)
 
     def partitioned(self, key: Callable[[Any], Any], partitioner: Callable[[Any, int], int] | None = None) -> Self:
-        """Give items of one key to one processor: over every edge into the destination that is partitioned alike.
+        """Send items of one key to one processor: over every edge into the destination that is partitioned alike.
 
         Args:
             key: gives the key of an item, which follows the rules of keys everywhere.
@@ -265,7 +265,7 @@ class Edge(NamesOfJet):
         return self._routed(Routing.PARTITIONED, key, partitioner)
 
     def all_to_one(self) -> Self:
-        """Give all items to one processor of the destination, which is the same for all such edges into it."""
+        """Send all items to one processor of the destination, which is the same for all such edges into it."""
         return self._routed(Routing.PARTITIONED, same_key)
 
     def _routed(

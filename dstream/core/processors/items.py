@@ -140,7 +140,7 @@ class FlatMapping(BlockProcessor):
         self._fn = fn
 
     def made_of(self, ordinal: int, items: list[Any]) -> Iterator[Any]:
-        """Give all that the function makes of each item."""
+        """Yield the results of the function for each item."""
         return chain.from_iterable(self._blocks(items))
 
     def _blocks(self, items: list[Any]) -> Iterator[list[Any]]:
