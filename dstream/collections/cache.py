@@ -450,7 +450,7 @@ class IStreamCache(IStreamMap[K, V]):
         return self._expiring.purge()
 
     def journal(self, since: int = 0) -> Iterator[JournalEvent]:
-        """Give the changes after offset `since`, the oldest first; 0 is the start.
+        """Yield the changes after offset `since`, the oldest first; 0 is the start.
 
         That an entry was looked up is no change. One that expired is `"REMOVED"` when a lookup or `purge()` meets it,
         and `"ADDED"` when it is put again.

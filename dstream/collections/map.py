@@ -187,7 +187,7 @@ class IStreamMap(ChangingMap[K, V]):
         return results
 
     def replace_all(self, fn: Callable[[K, V], V]) -> None:
-        """Give every entry the value that `fn` makes of its key and its value, all in one commit.
+        """Replace the value of every entry by what `fn` makes of its key and its value, all in one commit.
 
         The workers do it in parallel, and move every entry once. No reader sees half of it, and a failure changes
         nothing. Entries that others add meanwhile are left alone, and those that they remove stay away. `fn` runs
@@ -325,7 +325,7 @@ class IStreamMap(ChangingMap[K, V]):
         return read(source, f"get_{self._kind}({self.name!r}).{name}({shown_arguments})", self._runtime)
 
     def journal(self, since: int = 0) -> Iterator[JournalEvent]:
-        """Give the changes after offset `since`, the oldest first; 0 is the start.
+        """Yield the changes after offset `since`, the oldest first; 0 is the start.
 
         Raises:
             IllegalStateError: the map was made without `journal=True`.
@@ -344,7 +344,7 @@ class IStreamMap(ChangingMap[K, V]):
     def watch(
         self, since: int | None = None, *, every: float = 0.1, timeout: float | None = None
     ) -> Iterator[JournalEvent]:
-        """Give the changes as they happen, the oldest first, in a loop that waits for new ones: `break` ends it.
+        """Yield the changes as they happen, the oldest first, in a loop that waits for new ones: `break` ends it.
 
         Changes by all processes are yielded, none is left out, and the order is that in which they happened. To resume
         later, keep the `offset` of the last event and pass it as `since`.

@@ -246,7 +246,7 @@ class IStreamQueue(NoTable, Generic[T]):
         if not self._end(number, token, QueueState.taken, None):
             raise IllegalStateError(
                 f"queue {self.name!r} did not hold the leased item any more at the end of the block: that had it for "
-                f"longer than its lease of {seconds} seconds, and somebody else got it meanwhile, so make the lease "
+                f"longer than its lease of {seconds} seconds, and another process got it meanwhile, so make the lease "
                 "longer; or somebody cleared the queue"
             )
 

@@ -83,7 +83,7 @@ class EntryReader:
         return entries if self.projection is None else _projected(self.projection, entries)
 
     def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Any]] | None:
-        """Give the entries in columns; None if the storage has none, or something happens to them here."""
+        """Yield the entries in columns; None if the storage has none, or they are filtered or projected."""
         arrow_rows = getattr(self.split, "arrow_rows", None)
         rows = arrow_rows() if arrow_rows and self.predicate is None and self.projection is None else None
         return None if rows is None else map(_entries_of, rows)
