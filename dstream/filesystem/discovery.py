@@ -218,7 +218,7 @@ def _listed(folder: str, part: str) -> list[str]:
 
 
 def _all_below(folder: str) -> Iterator[str]:
-    """Give a folder and all that is in it, and in the folders in it that are no links."""
+    """Yield a folder and its contents, and those of the folders in it that are no links."""
     waiting = [folder]
     while waiting:
         yield (above := waiting.pop())

@@ -212,7 +212,7 @@ class OutputFolder(Folder, Protocol):
         ...
 
     def move(self, old: str, new: str) -> None:
-        """Give a file another name, under which it is whole from the first moment on."""
+        """Rename a file; under the new name it is whole from the first moment on."""
         ...
 
     def flush(self, folders: set[str]) -> None:

@@ -259,7 +259,7 @@ def _removed_after_failure(path: str) -> Iterator[None]:
 
 
 def _link(prepared: str, final: str) -> None:
-    """Give a prepared file its name; its first name becomes that of the file created last, at no cost."""
+    """Rename a prepared file; its first name becomes that of the file created last, at no cost."""
     os.link(prepared, final)
     last = f"{final.rpartition('/')[0]}/{_LAST_CREATED}"
     try:
