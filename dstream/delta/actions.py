@@ -367,7 +367,7 @@ def read_entry(folder: StorageFolder, version: int, all_sealed: bool = False) ->
 
 
 def entries_from(folder: StorageFolder, version: int, all_sealed: bool = False) -> Iterator[list[dict[str, Any]]]:
-    """Give the actions of each commit from a version on; arguments and errors as for `read_entry`."""
+    """Yield the actions of each commit from a version on; arguments and errors as for `read_entry`."""
     for each, data in enumerate(folder.read_run(map(entry_path, count(version))), version):
         yield _actions(folder, each, data, all_sealed)
 

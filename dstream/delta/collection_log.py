@@ -284,7 +284,7 @@ class CollectionLog:
         )
 
     def _stamped(self, actions: Actions, version: int) -> Actions:
-        """Give new files the version of the commit; files that replace others have one already."""
+        """Set the version of new files to that of the commit; files that replace others have one already."""
         adds = tuple(file._replace(version=version) if file.version < 0 else file for file in actions.adds)
         return replace(actions, adds=adds, partitions=self._partitions)
 

@@ -98,7 +98,7 @@ def _divided(files: Iterable[Found]) -> tuple[list[Found], list[Found]]:
 
 
 def _taken_out(log: CollectionLog, entries: Iterable[Found]) -> Iterator[tuple[str, float]]:
-    """Give the files that some log entries take out, and when."""
+    """Yield the files that log entries take out, and when."""
     for entry in entries:
         version = entry_version(entry.path)
         if version is None or not log.has_entry(version):
