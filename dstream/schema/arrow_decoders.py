@@ -109,7 +109,7 @@ def _is_interval(value: Any) -> bool:
 
 
 def rows_of_python(batch: Any, *, is_strict: bool) -> Iterator[list[list[Any]] | UnreadRow]:
-    """Give the values of each column, of some rows of a batch after others; an `UnreadRow` for each that has none.
+    """Yield the values of each column, of a batch's rows in parts; an `UnreadRow` for each row that cannot be read.
 
     Args:
         batch: the rows.

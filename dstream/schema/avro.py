@@ -356,7 +356,7 @@ class Schema:
         return facts.depth > MOST_DEPTH or facts.memory + facts.memory_per_byte * size > most
 
     def measured(self, data: bytes, count: int, most: int) -> Iterator[Measured]:
-        """Give the measure of each of the records in a block, up to one whose end is not looked for.
+        """Yield the measure of each of the records in a block, up to one whose end is not looked for.
 
         Raises:
             TornRecord: they are no records of this schema.

@@ -158,7 +158,7 @@ def _model(value: Any) -> Any:
         return dumped(value)
     except Exception as error:  # A serializer of the user's may raise anything.
         name = type(value).__qualname__
-        raise NotJsonError(f"{name} {shown(value)}, of which pydantic says: {error},", _BEFORE) from error
+        raise NotJsonError(f"{name} {shown(value)}, of which pydantic reports: {error},", _BEFORE) from error
 
 
 def _record(value: Any, names: Iterable[str]) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def unsupported_field(kind: Any, vocabulary: Vocabulary) -> tuple[str, str] | No
 
 
 def _decoders(kind: Any, vocabulary: Vocabulary) -> Iterator[tuple[str, Any, Decoder | None]]:
-    """Give the name, the annotation and the decoder of each field; None for an annotation without one.
+    """Yield the name, the annotation and the decoder of each field; None for an annotation without one.
 
     Raises:
         TypeError: an annotation cannot be looked up.

@@ -52,7 +52,7 @@ def table_of(batches: Iterable[pa.RecordBatch]) -> pa.Table:
 
 
 def batches_of(items: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Give items as batches of some thousand rows and few megabytes, each with the columns that its own values need.
+    """Yield items as batches of some thousand rows and few megabytes, each with the columns that its own values need.
 
     Raises:
         TypeError: the items have no common columns, or Arrow has no type for a value.
@@ -177,7 +177,7 @@ def packed_batch(batch: pa.RecordBatch) -> bytes:
 
 
 def unpacked_batches(data: Any) -> Iterator[pa.RecordBatch]:
-    """Give the batches that `packed_batch` packed."""
+    """Yield the batches that `packed_batch` packed."""
     import pyarrow as pa
 
     with pa.ipc.open_stream(data) as stream:

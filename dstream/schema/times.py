@@ -150,7 +150,7 @@ def _microseconds(kind: Any) -> Any:
 
 
 def with_far_times(read: Iterable[Any], again: Iterable[Any], names: Sequence[str]) -> Iterator[Any]:
-    """Give batches in which times beyond the years 1677 to 2262, of which no nanoseconds are, have their microseconds.
+    """Yield batches in which times beyond the years 1677 to 2262, which do not fit nanoseconds, have microseconds.
 
     Arrow (26) gives others for them, without an error, of which none is a whole number of microseconds.
 
@@ -173,7 +173,7 @@ def with_far_times(read: Iterable[Any], again: Iterable[Any], names: Sequence[st
 
 
 def _far_times(batch: Any, other: Any, names: Sequence[str]) -> Iterator[Any]:
-    """Give the rows of a batch, with the times of another one where these are the same, or overflow to the same."""
+    """Yield the rows of a batch, with the times of another one where these are the same, or overflow to the same."""
     import numpy as np
     import pyarrow as pa
 

@@ -471,7 +471,7 @@ def _name_of(hint: Any) -> str:
 
 
 def classes_in(hint: Any) -> Iterator[type]:
-    """Give the classes that a hint names, also those inside the fields of dataclasses and named tuples."""
+    """Yield the classes that a hint names, also those inside the fields of dataclasses and named tuples."""
     seen: set[type] = set()
     pending = [hint]
     while pending:
