@@ -390,7 +390,7 @@ def updating_imap(
     job: str | None = None,
     storage: Place | None = None,
 ) -> Reducer[T, IStreamMap[K, V]]:
-    """Give entries of the map `name`, made if there is none, values made of the old ones and of items; return it.
+    """Update entries of the map `name`, made if there is none, by functions of old values and items; return it.
 
     The items of a key are passed one after another, in encounter order. Costs one shuffle of all items; those of one
     key must fit into the memory of a task. Where a function makes one value of two, `to_imap` combines them before the

@@ -161,7 +161,7 @@ def to_nothing() -> Reducer[Any, None]:
 
 
 def to_processor(name: str, supplier: AnySupplier) -> ProcessorSink:
-    """Give the items to processors of your own that emit none, such as a client with a protocol.
+    """Pass the items to processors of your own that emit none, such as a client with a protocol.
 
     They run as a vertex of a graph does: items arrive in blocks, at any of them, `complete()` is called behind the last
     item, and `close(error)` at the end. In a job without an end they save what they need to resume, epoch by epoch.

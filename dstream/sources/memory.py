@@ -24,7 +24,7 @@ __all__ = ["item_stream", "items", "long_stream", "stream_of"]
 
 
 def items(*values: T) -> Items[T]:
-    """Give these items, in this order: a source for trials and tests.
+    """Read these items, in this order: a source for trials and tests.
 
     **Parallelism**: as many splits as keep every core busy, of nearly equal size.
     **Guarantee**: every item once.
@@ -115,7 +115,7 @@ def long_stream(
     partitions: int = 1,
     clock: Callable[[], float] = time.time,
 ) -> StreamSource[int]:
-    """Give the whole numbers from 0 on at a steady rate, for ever.
+    """Generate the whole numbers from 0 on at a steady rate, for ever.
 
     Each has the time at which it is due as its timestamp, as those of `item_stream` have.
 
