@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 from dstream.keys.hashing import with_keys_of_this_process
 from dstream.operators.rows.blocks import ColumnItems
-from dstream.operators.windows.arrivals import Arrivals, LateItems, late_outputs
-from dstream.operators.windows.buffers import FrameBuffer, FramePartial, Slide, inside_of, partial_frames
-from dstream.operators.windows.results import Copies, EarlyPeriod, WindowOutput, check_keys, copies_of, signature_of
+from dstream.operators.windows.arrivals import Arrivals
+from dstream.operators.windows.buffers import FrameBuffer, Frames, Slide, inside_of, partial_frames
+from dstream.operators.windows.results import Copies, WindowOutput, WindowState, check_keys, copies_of, signature_of
 from dstream.spi import AggregateOperation, Collector, InColumns
-from dstream.spi.epochs import EpochTime, ShardOutput, TaskPartials
-from dstream.values.time import END_OF_TIME, NO_WATERMARK, Timed
+from dstream.spi.epochs import EpochTime, TaskPartials
+from dstream.values.time import END_OF_TIME, Timed
 from dstream.windows import FrameWindow
 
 __all__ = ["FrameState", "FrameWindows"]
 
 
-class FrameState:
+class FrameState(WindowState[Frames, FrameBuffer]):
     """The frames of one shard.
-
-    A delta holds the containers that were touched and are still needed; what was closed follows from the watermark. It
-    shares them with the state, so it is to be pickled before more items come.
 
     Args:
         window: which frames make a window.
@@ -36,90 +32,66 @@ class FrameState:
     def __init__(
         self, window: FrameWindow, collector: Collector[Any, Any, Any], output: WindowOutput, copies: Copies
     ) -> None:
+        super().__init__(FrameBuffer(collector), window.early, output, copies)
         self._window = window
         self._collector = collector
-        self._output = output
-        self._copies = copies
-        self._frames = FrameBuffer(collector)
         self._slide = self._new_slide()
-        self._early = EarlyPeriod(window.early)
-        self._watermark = NO_WATERMARK
-        self._has_changed = False
-
-    def apply(self, partials: Sequence[tuple[int, FramePartial]], moment: EpochTime) -> ShardOutput:
-        """Take the frames of an epoch; windows are closed and finished while the outputs are consumed."""
-        late: LateItems = []
-        for _, (frames, late_items) in partials:
-            for end, groups in frames.items():
-                self._frames.take(end, with_keys_of_this_process(groups))
-                self._has_changed = True
-            late += late_items
-        if self._frames.ends:
-            self._early.begin(moment.now)
-        return ShardOutput(chain(late_outputs(late), self._outputs(moment)))
-
-    def delta(self) -> Any | None:
-        """Return (watermark, next early results, touched containers by frame and key)."""
-        # A watermark alone changes nothing that a later process could not find by itself.
-        if not self._has_changed:
-            return None
-        self._has_changed = False
-        return self._watermark, self._early.next, self._frames.touched()
 
     def dump(self) -> Any:
         """Return (watermark, next early results, containers by frame and key)."""
         copies = self._copies
-        frames = {end: dict(zip(groups, copies(groups.values()), strict=True)) for end, groups in self._frames.items()}
+        frames = {end: dict(zip(groups, copies(groups.values()), strict=True)) for end, groups in self._buffer.items()}
         return self._watermark, self._early.next, frames
 
     def load(self, dumped: Any) -> None:
         """Become the state that was dumped."""
         self._watermark, self._early.next, frames = dumped
-        self._frames.load({end: with_keys_of_this_process(groups) for end, groups in frames.items()})
+        self._buffer.load({end: with_keys_of_this_process(groups) for end, groups in frames.items()})
 
     def patch(self, delta: Any) -> None:
         """Become the state after an epoch."""
         self._watermark, self._early.next, frames = delta
         for end, groups in frames.items():
-            self._frames.put(end, with_keys_of_this_process(groups))
-        self._frames.drop(self._last_left())
+            self._buffer.put(end, with_keys_of_this_process(groups))
+        self._buffer.drop(self._last_left())
         # The old slide has frames inside that the delta has replaced.
         self._slide = self._new_slide()
 
     def deadline(self) -> int | None:
         """Return the end of the next window that has items."""
-        ends = self._frames.ends
+        ends = self._buffer.ends
         return self._first_window(self._watermark) if ends else None
-
-    def clock_deadline(self) -> float | None:
-        """Return when early results are due."""
-        return self._early.next
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
         """Give each key with its containers by the ends of their frames."""
-        return self._frames.of_keys()
+        return self._buffer.of_keys()
 
-    def __len__(self) -> int:
-        return len(self._frames)
+    def _take(self, found: Frames) -> None:
+        for end, groups in found.items():
+            self._buffer.take(end, with_keys_of_this_process(groups))
+            self._has_changed = True
+
+    def _has_items(self) -> bool:
+        return bool(self._buffer.ends)
 
     def _outputs(self, moment: EpochTime) -> Iterator[Timed]:
         yield from self._closing(moment.old, moment.new)
         self._watermark = moment.new
         # Before the frames are dropped: the slide takes their containers out of the window.
-        self._slide.leave(self._frames, self._last_left())
-        self._frames.drop(self._last_left())
-        if self._early.passes(moment) and self._frames.ends:
+        self._slide.leave(self._buffer, self._last_left())
+        self._buffer.drop(self._last_left())
+        if self._early.passes(moment) and self._buffer.ends:
             self._has_changed = True
             yield from self._still_open()
         # An empty shard waits for no period: it begins with that of its next item.
-        if not self._frames.ends:
+        if not self._buffer.ends:
             self._early.next = None
 
     def _closing(self, old: int, new: int) -> Iterator[Timed]:
-        if not self._frames.ends:
+        if not self._buffer.ends:
             return
         give = self._output.last if self._window.is_tumbling else self._output.passing
-        for end, groups in self._slide.windows(self._frames, self._first_window(old), new):
+        for end, groups in self._slide.windows(self._buffer, self._first_window(old), new):
             self._has_changed = True
             start = end - self._window.size
             for key, container in groups.items():
@@ -128,14 +100,14 @@ class FrameState:
     def _still_open(self) -> Iterator[Timed]:
         """Give the early results of all windows that have items."""
         first = self._first_window(self._watermark)
-        for end, groups in self._new_slide().windows(self._frames, first, END_OF_TIME):
+        for end, groups in self._new_slide().windows(self._buffer, first, END_OF_TIME):
             start = end - self._window.size
             for key, container in groups.items():
                 yield end - 1, self._output.passing(start, end, key, container, True)
 
     def _first_window(self, watermark: int) -> int:
         """Return the end of the first window that is open at a watermark and has items."""
-        return max(self._frames.ends[0], self._window.higher_frame(watermark))
+        return max(self._buffer.ends[0], self._window.higher_frame(watermark))
 
     def _last_left(self) -> int:
         """Return the end of the last frame that is in no open window."""

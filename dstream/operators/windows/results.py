@@ -5,18 +5,29 @@ from __future__ import annotations
 import copy
 import math
 import pickle
-from collections.abc import Callable, Collection
-from itertools import repeat
-from typing import Any, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain, repeat
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from dstream.base.setters import IMMUTABLE
 from dstream.base.showing import shown
 from dstream.failures.attribution import MISSING_ITEM, given, given_to, item_failed_on
+from dstream.operators.windows.arrivals import LateItems, late_outputs
 from dstream.spi import AggregateOperation, identity
-from dstream.spi.epochs import EpochTime
-from dstream.values.time import KeyedWindowResult, WindowResult
+from dstream.spi.epochs import EpochTime, ShardOutput
+from dstream.values.time import NO_WATERMARK, KeyedWindowResult, Timed, WindowResult
 
-__all__ = ["Copies", "EarlyPeriod", "WindowOutput", "check_keys", "copies_of", "copy_of_results", "signature_of"]
+__all__ = [
+    "Copies",
+    "EarlyPeriod",
+    "WindowOutput",
+    "WindowState",
+    "check_keys",
+    "copies_of",
+    "copy_of_results",
+    "signature_of",
+]
 
 
 class EarlyPeriod:
@@ -195,3 +206,72 @@ def _keyed(to: Callable[..., Any]) -> Callable[..., Any]:
 
 def _unkeyed(to: Callable[..., Any]) -> Callable[..., Any]:
     return lambda start, end, key, result, is_early: to(start, end, result)
+
+
+class _Buffer(Protocol):
+    def __len__(self) -> int: ...
+
+    def touched(self) -> Any: ...
+
+
+P = TypeVar("P")
+B = TypeVar("B", bound=_Buffer)
+
+
+class WindowState(ABC, Generic[P, B]):
+    """The containers of one shard, and what the states of all kinds of windows have besides.
+
+    A delta holds the containers that were touched and are still needed; what was closed follows from the watermark. It
+    shares them with the state, so it is to be pickled before more items come.
+
+    Args:
+        buffer: holds the containers.
+        early: after how many seconds there are early results; None: there are none.
+        output: makes the results.
+        copies: of containers.
+    """
+
+    def __init__(self, buffer: B, early: float | None, output: WindowOutput, copies: Copies) -> None:
+        self._buffer = buffer
+        self._output = output
+        self._copies = copies
+        self._early = EarlyPeriod(early)
+        self._watermark = NO_WATERMARK
+        self._has_changed = False
+
+    def apply(self, partials: Sequence[tuple[int, tuple[P, LateItems]]], moment: EpochTime) -> ShardOutput:
+        """Take the items of an epoch; windows are closed and finished while the outputs are consumed."""
+        late: LateItems = []
+        for _, (found, late_items) in partials:
+            self._take(found)
+            late += late_items
+        if self._has_items():
+            self._early.begin(moment.now)
+        return ShardOutput(chain(late_outputs(late), self._outputs(moment)))
+
+    def delta(self) -> Any | None:
+        """Return (watermark, next early results, touched containers)."""
+        # A watermark alone changes nothing that a later process could not find by itself.
+        if not self._has_changed:
+            return None
+        self._has_changed = False
+        return self._watermark, self._early.next, self._buffer.touched()
+
+    def clock_deadline(self) -> float | None:
+        """Return when early results are due."""
+        return self._early.next
+
+    def __len__(self) -> int:
+        return len(self._buffer)
+
+    @abstractmethod
+    def _take(self, found: P) -> None:
+        """Take what a task has found, and take note of a change."""
+
+    @abstractmethod
+    def _has_items(self) -> bool:
+        """Say whether a window has items."""
+
+    @abstractmethod
+    def _outputs(self, moment: EpochTime) -> Iterator[Timed]:
+        """Give the results of an epoch."""

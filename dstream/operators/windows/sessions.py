@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import count
 from typing import Any, TypeAlias
 
 from dstream.failures.attribution import in_group
 from dstream.keys.hashing import with_keys_of_this_process
-from dstream.operators.windows.arrivals import Arrivals, Batch, LateItems, by_shard, late_outputs
+from dstream.operators.windows.arrivals import Arrivals, Batch, LateItems, by_shard
 from dstream.operators.windows.buffers import EMPTY, Session, joined
-from dstream.operators.windows.results import Copies, EarlyPeriod, WindowOutput, check_keys, copies_of, signature_of
+from dstream.operators.windows.results import Copies, WindowOutput, WindowState, check_keys, copies_of, signature_of
 from dstream.spi import AggregateOperation, Collector
-from dstream.spi.epochs import EpochTime, ShardOutput, TaskPartials
-from dstream.values.time import NO_WATERMARK, Timed
+from dstream.spi.epochs import EpochTime, TaskPartials
+from dstream.values.time import Timed
 from dstream.windows import SessionWindow
 
 __all__ = ["SessionBuffer", "SessionPartial", "SessionState", "SessionWindows", "Sessions", "partial_sessions"]
@@ -151,11 +151,8 @@ class SessionBuffer:
             heapq.heappush(self._waiting, (end, next(self._numbers), key))
 
 
-class SessionState:
-    """The sessions of one shard.
-
-    A delta holds the open sessions of the keys that were touched; what was closed follows from the watermark. It
-    shares containers with the state, so it is to be pickled before more items come.
+class SessionState(WindowState[Sessions, SessionBuffer]):
+    """The sessions of one shard; a delta holds all open sessions of the keys that were touched.
 
     Args:
         window: what a session is.
@@ -167,80 +164,57 @@ class SessionState:
     def __init__(
         self, window: SessionWindow, collector: Collector[Any, Any, Any], output: WindowOutput, copies: Copies
     ) -> None:
-        self._output = output
-        self._copies = copies
-        self._sessions = SessionBuffer(collector)
-        self._early = EarlyPeriod(window.early)
-        self._watermark = NO_WATERMARK
-        self._has_changed = False
-
-    def apply(self, partials: Sequence[tuple[int, SessionPartial]], moment: EpochTime) -> ShardOutput:
-        """Take the sessions of an epoch; those that are over are finished while the outputs are consumed."""
-        late: LateItems = []
-        for _, (of_keys, late_items) in partials:
-            for key, sessions in with_keys_of_this_process(of_keys).items():
-                self._sessions.take(key, sessions)
-                self._has_changed = True
-            late += late_items
-        if len(self._sessions):
-            self._early.begin(moment.now)
-        return ShardOutput(chain(late_outputs(late), self._outputs(moment)))
-
-    def delta(self) -> Any | None:
-        """Return (watermark, next early results, sessions of touched keys)."""
-        if not self._has_changed:
-            return None
-        self._has_changed = False
-        return self._watermark, self._early.next, self._sessions.touched()
+        super().__init__(SessionBuffer(collector), window.early, output, copies)
 
     def dump(self) -> Any:
         """Return (watermark, next early results, sessions by key)."""
-        sessions = {key: self._copied(sessions) for key, sessions in self._sessions.items()}
+        sessions = {key: self._copied(sessions) for key, sessions in self._buffer.items()}
         return self._watermark, self._early.next, sessions
 
     def load(self, dumped: Any) -> None:
         """Become the state that was dumped."""
         self._watermark, self._early.next, sessions = dumped
         for key, of_key in with_keys_of_this_process(sessions).items():
-            self._sessions.put(key, of_key)
+            self._buffer.put(key, of_key)
 
     def patch(self, delta: Any) -> None:
         """Become the state after an epoch."""
         # A delta has the form of a dump, with the keys that were touched.
         self.load(delta)
-        for _ in self._sessions.close(self._watermark):
+        for _ in self._buffer.close(self._watermark):
             continue  # They were given when the epoch ran.
 
     def deadline(self) -> int | None:
         """Return the first watermark that closes a session: it closes strictly behind its end."""
-        end = self._sessions.first_end()
+        end = self._buffer.first_end()
         return None if end is None else end + 1
-
-    def clock_deadline(self) -> float | None:
-        """Return when early results are due."""
-        return self._early.next
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
         """Give each key with its open sessions as (start, end, container)."""
-        return ((key, [tuple(session) for session in sessions]) for key, sessions in self._sessions.items())
+        return ((key, [tuple(session) for session in sessions]) for key, sessions in self._buffer.items())
 
-    def __len__(self) -> int:
-        return len(self._sessions)
+    def _take(self, found: Sessions) -> None:
+        for key, sessions in with_keys_of_this_process(found).items():
+            self._buffer.take(key, sessions)
+            self._has_changed = True
+
+    def _has_items(self) -> bool:
+        return len(self._buffer) > 0
 
     def _outputs(self, moment: EpochTime) -> Iterator[Timed]:
-        for key, (start, end, container) in self._sessions.close(moment.new):
+        for key, (start, end, container) in self._buffer.close(moment.new):
             self._has_changed = True
             yield end, self._output.last(start, end, key, container)
         self._watermark = moment.new
-        if self._early.passes(moment) and len(self._sessions):
+        if self._early.passes(moment) and self._has_items():
             self._has_changed = True
             yield from self._still_open()
-        if not len(self._sessions):
+        if not self._has_items():
             self._early.next = None
 
     def _still_open(self) -> Iterator[Timed]:
         """Give the early results of all open sessions."""
-        for key, sessions in self._sessions.items():
+        for key, sessions in self._buffer.items():
             for start, end, container in sessions:
                 yield end, self._output.passing(start, end, key, container, True)
 
