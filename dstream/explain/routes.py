@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
-from dstream.engine.physical.vertices import ONE_BY_ONE, Applied, Evaluation, InputFormat, Vertex
+from dstream.engine.physical.vertices import ONE_BY_ONE, Evaluation, InputFormat, StageCall, Vertex
 from dstream.engine.tasks.sinks import WriteEach
 from dstream.expressions.reader import Unreadable
 from dstream.failures import is_our_name
@@ -131,7 +131,7 @@ class ItemFormat:
         work = sum(op.evaluation.operators for op in column_steps(ops))
         return self.input_format if is_worth_columns(list(self.listed), work) else InputFormat(_NOT_WORTH_IT)
 
-    def behind(self, applied: Applied) -> ItemFormat:
+    def behind(self, applied: StageCall) -> ItemFormat:
         """Return the format of the results of an operation."""
         if isinstance(applied.node, Chain) and applied.gives is None:
             return self._behind_steps(applied.node.ops)
@@ -150,7 +150,7 @@ class ItemFormat:
 _NOT_WORTH_IT = "to make columns of a list takes longer than so few operators"
 
 
-def formats_behind(formats: Iterable[ItemFormat], applied: Applied) -> tuple[ItemFormat, ...]:
+def formats_behind(formats: Iterable[ItemFormat], applied: StageCall) -> tuple[ItemFormat, ...]:
     """Return the formats of the results of an operation, each once."""
     return tuple(dict.fromkeys(item_format.behind(applied) for item_format in formats))
 
@@ -251,7 +251,7 @@ _TREATMENTS = {
 }
 
 
-def calls_of(applied: Applied, formats: Sequence[ItemFormat] = ()) -> Iterator[Call]:
+def calls_of(applied: StageCall, formats: Sequence[ItemFormat] = ()) -> Iterator[Call]:
     """Give the calls of the user behind one operation; some belong to the call of another one.
 
     Args:
@@ -261,7 +261,7 @@ def calls_of(applied: Applied, formats: Sequence[ItemFormat] = ()) -> Iterator[C
     return (call for call in _calls_of(applied, formats) if call.label)
 
 
-def _calls_of(applied: Applied, formats: Sequence[ItemFormat]) -> Iterator[Call]:
+def _calls_of(applied: StageCall, formats: Sequence[ItemFormat]) -> Iterator[Call]:
     node, note = applied.node, applied.note
     match node:
         case None:

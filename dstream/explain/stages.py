@@ -12,7 +12,7 @@ from dstream.engine.compiler import ClusterFacts, ColumnMode, compiled
 from dstream.engine.compiler.ends import FEW
 from dstream.engine.compiler.inputs import Keep, parts_of
 from dstream.engine.physical.graph import Assembled, Combined, Ending, Last, Nothing, Pulled
-from dstream.engine.physical.vertices import Applied, Items, Pending, Vertex, piped
+from dstream.engine.physical.vertices import Items, Pending, StageCall, Vertex, piped
 from dstream.engine.tasks.sinks import WriteItems
 from dstream.explain.bounds import MANY, Cost, InputAlternatives, OfEarlierJob, range_of
 from dstream.explain.estimates import CostEstimate, FutureJob
@@ -337,7 +337,7 @@ def _drawn(node: Node, inputs: Sequence[int], drafts: list[_Draft]) -> int:
             drafts[stage].is_closed = True
         inputs = [len(drafts) - 1]
     (stage,) = inputs
-    drafts[stage].calls += calls_of(Applied(node, None))
+    drafts[stage].calls += calls_of(StageCall(node, None))
     drafts[stage].last = id(node)
     return stage
 

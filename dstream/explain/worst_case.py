@@ -13,7 +13,6 @@ from itertools import chain, takewhile
 from typing import Any, cast
 
 from dstream.engine.physical.vertices import (
-    Applied,
     CachedInput,
     FromTable,
     Input,
@@ -21,6 +20,7 @@ from dstream.engine.physical.vertices import (
     Rows,
     SourceSplits,
     Splits,
+    StageCall,
     Vertex,
     with_calls,
 )
@@ -91,7 +91,7 @@ class WorstCaseStages:
         self._drafts: list[_Draft] = []
         self._inputs: dict[int, Items] = {}
         self._ends: dict[int, tuple[int, ...]] = {}
-        self._begun: dict[tuple[int, int | None], tuple[int, Sequence[Applied]]] = {}
+        self._begun: dict[tuple[int, int | None], tuple[int, Sequence[StageCall]]] = {}
         self._held: list[object] = []
         self._conditions = {key: words for each in outlook.foreseen for key, words in each.conditions.items()}
         self._tasks = {key: tasks for each in outlook.foreseen for key, tasks in each.tasks.items()}
@@ -259,7 +259,7 @@ class WorstCaseStages:
         why = f"{step.label}: {rows.why}" if step and step.label else rows.why
         return Exchange(stage, "kept" if rows.targets is None else "shuffle", why, not condition, condition)
 
-    def _applied(self, stage: int, applied: Sequence[Applied]) -> int:
+    def _applied(self, stage: int, applied: Sequence[StageCall]) -> int:
         for one in applied:
             if one.node is not None:
                 stage = self._called(self._sent_to(stage, one), calls_of(one, self._drafts[stage].formats))
@@ -270,7 +270,7 @@ class WorstCaseStages:
             self._drafts[stage].formats = formats_behind(self._drafts[stage].formats, one)
         return stage
 
-    def _sent_to(self, stage: int, applied: Applied) -> int:
+    def _sent_to(self, stage: int, applied: StageCall) -> int:
         """Return the stage in which a call runs that also gets what the caller's process sends to every task."""
         sources = tuple(source for vertex in applied.beside for source in self._ends[id(vertex)])
         if not sources:
@@ -349,9 +349,9 @@ def _beginning(each: Input) -> tuple[int, int | None]:
             return id(each), None
 
 
-def _members(order: Sequence[Task]) -> dict[tuple[int, int | None], list[Sequence[Applied]]]:
+def _members(order: Sequence[Task]) -> dict[tuple[int, int | None], list[Sequence[StageCall]]]:
     """Return the calls of inputs that begin in the same way, each once."""
-    found: dict[tuple[int, int | None], dict[tuple[int, ...], Sequence[Applied]]] = defaultdict(dict)
+    found: dict[tuple[int, int | None], dict[tuple[int, ...], Sequence[StageCall]]] = defaultdict(dict)
     for each in order:
         if not isinstance(each, Vertex):
             applied = tuple(each.applied)
@@ -368,7 +368,7 @@ def _readers(order: Sequence[Task], reads: Any) -> dict[int, int]:
     return counts
 
 
-def _in_common(members: Sequence[Sequence[Applied]]) -> Sequence[Applied]:
+def _in_common(members: Sequence[Sequence[StageCall]]) -> Sequence[StageCall]:
     """Return the calls that all of them begin with."""
     first, *others = members
     shared = len(first)

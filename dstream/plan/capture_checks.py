@@ -29,7 +29,7 @@ from dstream.plan.steps import Step
 from dstream.plan.walk import topological
 from dstream.spi.suppliers import ProcessorSupplier
 
-__all__ = ["check_captures", "holds_state", "may_share", "shares_with_classes"]
+__all__ = ["check_captures", "has_immutable_captures", "holds_state", "shares_with_classes"]
 
 
 _LARGE = 10 * 2**20
@@ -54,7 +54,7 @@ def check_captures(root: Node, *, travel: bool = True) -> None:
                 _judge(look(function, seen, _LARGE), step, travel)
 
 
-def may_share(root: Node, kind: type[Node] = Node) -> bool:
+def has_immutable_captures(root: Node, kind: type[Node] = Node) -> bool:
     """Return whether the functions of a plan may run uncopied in the caller's process without a visible difference.
 
     A function that holds what may change is copied, so that it changes a copy there as it does on a worker.

@@ -19,7 +19,7 @@ from collectors import counting, grouping_by
 from dstream import errors
 from dstream.engine.inprocess import InProcessEngine, graphs
 from dstream.plan import Collect, ToList, called, rewrite
-from dstream.plan.capture_checks import holds_state, may_share
+from dstream.plan.capture_checks import has_immutable_captures, holds_state
 from reducers import to_ilist
 
 
@@ -89,8 +89,8 @@ def test_a_function_that_holds_what_may_change_is_copied(ctx):
 
     assert ctx.stream([1, 2]).map(lambda n: seen.append(n) or len(seen)).to_list() == [1, 2]
     assert seen == []
-    assert not may_share(rewrite(ToList(ctx.stream([1]).map(lambda n: seen)._node)))
-    assert may_share(rewrite(ToList(ctx.stream([1]).map(lambda n: n + offset).sorted(abs)._node)))
+    assert not has_immutable_captures(rewrite(ToList(ctx.stream([1]).map(lambda n: seen)._node)))
+    assert has_immutable_captures(rewrite(ToList(ctx.stream([1]).map(lambda n: n + offset).sorted(abs)._node)))
 
 
 class Tagged(tuple):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dstream.engine.compiler import ClusterFacts
-from dstream.engine.physical.vertices import Applied, Input, Splits
+from dstream.engine.physical.vertices import Input, Splits, StageCall
 from dstream.engine.tasks.gatherers import Bordering
 from dstream.expressions import Argument, Called, Constant, Indexed
 from dstream.operators.columns import chain_evaluation, collectors, ranks, top
@@ -78,7 +78,7 @@ def ran(graph: GraphHere, watched: Watched) -> dict[str, bool]:
     return found
 
 
-def _applied(each: Input) -> Iterator[Applied]:
+def _applied(each: Input) -> Iterator[StageCall]:
     """Give what is applied to an input, and to what it is made of."""
     for part in each.parts if isinstance(each, Splits) else ():
         if isinstance(part, Splits):

@@ -18,7 +18,6 @@ from dstream.engine.auto.flows import Flow, flow_of_source, flows_together
 from dstream.engine.auto.measured import Calls, MeasuredCosts, calls_of
 from dstream.engine.physical.graph import Decision, Each, Ending, Graph, Last, Pulled
 from dstream.engine.physical.vertices import (
-    Applied,
     CachedInput,
     Evaluation,
     FromTable,
@@ -28,6 +27,7 @@ from dstream.engine.physical.vertices import (
     Rows,
     SourceSplits,
     Splits,
+    StageCall,
     Vertex,
 )
 from dstream.engine.tasks.sinks import Accumulate, Act, WriteColumns, WriteEach, WriteGroups
@@ -240,7 +240,7 @@ class _Estimate:
         self._shuffle(flow, flow.items)
         return flow
 
-    def _through(self, flow: Flow, applied: Sequence[Applied]) -> Flow:
+    def _through(self, flow: Flow, applied: Sequence[StageCall]) -> Flow:
         for each in applied:
             # Without an operation the call is shown there, and belongs to what was done before.
             if each.node is not None and each.operation is not None:

@@ -20,7 +20,7 @@ from dstream.engine.auto.estimates import Machine, MeasuredCosts, PlanEstimate, 
 from dstream.engine.compiler import ClusterFacts, ColumnMode, compiled
 from dstream.engine.compiler.inputs import parts_of
 from dstream.operators.rows.caches import read_here
-from dstream.plan.capture_checks import may_share
+from dstream.plan.capture_checks import has_immutable_captures
 from dstream.plan.operations.elementwise import Chain
 from dstream.plan.operations.ends import Columns, End, ForEachPartition, Partitions, Several
 from dstream.plan.operations.sort_limit import Limit
@@ -98,7 +98,7 @@ def placed(
     number = math.inf if shows_partitions else held_items(operations)
     if number <= MOST_ITEMS:
         reason = f"runs in this process: {number:,} item{'s' * (number != 1)} from the caller"
-        if _nobody_can_tell(operations) and may_share(plan):
+        if _nobody_can_tell(operations) and has_immutable_captures(plan):
             return Placement("local", reason)
         return Placement("inprocess", reason, facts=_facts(end, 1, settings))
     known = machine()

@@ -21,7 +21,7 @@ from dstream.engine.runs.rows import ShuffleFiles
 from dstream.errors import UnsupportedError
 from dstream.keys.hashing import hash_without_seed
 from dstream.operators.rows.caches import Caches
-from dstream.plan.capture_checks import check_captures, may_share, shares_with_classes
+from dstream.plan.capture_checks import check_captures, has_immutable_captures, shares_with_classes
 from dstream.plan.operations.ends import End, Loop, Partitions, Several, ToList, Write
 from dstream.plan.operations.streams import Read
 from dstream.plan.properties import check, guards_of, is_of_epoch, parallelism
@@ -103,14 +103,14 @@ class InProcessEngine:
         """
         if not (isinstance(plan, Several) and plan.is_epoch):
             check_captures(plan)
-            return may_share(plan) or shares_with_classes(plan)
+            return has_immutable_captures(plan) or shares_with_classes(plan)
         functions = _functions_over_epochs(plan)
         for known, is_shared in list(self._verdicts):  # A list, since epochs of other jobs add theirs meanwhile.
             if len(known) == len(functions) and all(map(operator.is_, known, functions)):
                 # Another job may have the same functions, or none, before writers of another kind.
-                return is_shared and may_share(plan, Write)
+                return is_shared and has_immutable_captures(plan, Write)
         check_captures(plan)
-        is_shared = may_share(plan) or shares_with_classes(plan)
+        is_shared = has_immutable_captures(plan) or shares_with_classes(plan)
         self._verdicts.append((functions, is_shared))
         return is_shared
 

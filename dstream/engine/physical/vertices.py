@@ -41,7 +41,6 @@ __all__ = [
     "SCHEMAS",
     "SORTED_RUNS",
     "SUMMARY",
-    "Applied",
     "CachedInput",
     "Evaluation",
     "ForEachPiece",
@@ -55,6 +54,7 @@ __all__ = [
     "Rows",
     "SourceSplits",
     "Splits",
+    "StageCall",
     "Taken",
     "Vertex",
     "in_one_task",
@@ -216,7 +216,7 @@ ForEachPiece = Callable[[tuple[Piece, ...]], Callable[[int], Operation]]
 """Takes all pieces, and gives what each does by its number: where pieces do not all do the same."""
 
 
-class Applied(NamedTuple):
+class StageCall(NamedTuple):
     """A call of the user's in a stage, and its effect there.
 
     Attributes:
@@ -263,7 +263,7 @@ class Splits:
     """
 
     parts: tuple[SourceSplits | Splits, ...]
-    applied: Sequence[Applied] = ()
+    applied: Sequence[StageCall] = ()
     start: int = 0
     stop: int | None = None
     tasks: int | None = None
@@ -302,7 +302,7 @@ class Rows:
     taken: tuple[Taken, ...]
     targets: int | None
     reader: Reader = read_items
-    applied: Sequence[Applied] = ()
+    applied: Sequence[StageCall] = ()
     is_ordered: bool | None = None
     why: str = ""
     counted: str = ""
@@ -331,7 +331,7 @@ class FromTable:
     """An input that reads the rows of a table of the engine's own kind."""
 
     node: Table
-    applied: Sequence[Applied] = ()
+    applied: Sequence[StageCall] = ()
 
 
 @record(slots=False, eq=False)
@@ -339,7 +339,7 @@ class CachedInput:
     """An input that reads the cached rows of an earlier run, in the engine's own terms."""
 
     held: Any
-    applied: Sequence[Applied] = ()
+    applied: Sequence[StageCall] = ()
 
 
 @record(slots=False, eq=False)
@@ -347,7 +347,7 @@ class Pending:
     """Placeholder for the inputs of a decision; an applied call goes to the end of each of them."""
 
     decision: int
-    applied: Sequence[Applied] = ()
+    applied: Sequence[StageCall] = ()
 
 
 Input = Splits | Rows | FromTable | CachedInput | Pending
@@ -378,32 +378,32 @@ class Vertex:
     decided: Sequence[Evaluation | None] = ()
 
 
-class _Calls(Sequence[Applied]):
+class _Calls(Sequence[StageCall]):
     """Calls one after another. To add one copies few of them, so that thousands can be added one by one."""
 
     __slots__ = ("_full", "_last", "_size")
 
-    def __init__(self, full: tuple[tuple[Applied, ...], ...], last: tuple[Applied, ...], size: int) -> None:
+    def __init__(self, full: tuple[tuple[StageCall, ...], ...], last: tuple[StageCall, ...], size: int) -> None:
         self._full, self._last, self._size = full, last, size
 
-    def then(self, applied: Sequence[Applied]) -> _Calls:
+    def then(self, applied: Sequence[StageCall]) -> _Calls:
         """Return these, and others behind them."""
         last, size = (*self._last, *applied), self._size + len(applied)
         return _Calls(self._full, last, size) if len(last) < _MANY else _Calls((*self._full, last), (), size)
 
-    def __iter__(self) -> Iterator[Applied]:
+    def __iter__(self) -> Iterator[StageCall]:
         return chain(chain.from_iterable(self._full), self._last)
 
     def __len__(self) -> int:
         return self._size
 
     @overload
-    def __getitem__(self, index: int) -> Applied: ...
+    def __getitem__(self, index: int) -> StageCall: ...
 
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Applied]: ...
+    def __getitem__(self, index: slice) -> Sequence[StageCall]: ...
 
-    def __getitem__(self, index: int | slice) -> Applied | Sequence[Applied]:
+    def __getitem__(self, index: int | slice) -> StageCall | Sequence[StageCall]:
         return tuple(self)[index]
 
 
@@ -419,24 +419,24 @@ def piped(
     gives: OutputFormat | None = None,
     beside: tuple[Vertex, ...] = (),
 ) -> Items:
-    """Return the inputs with a call at the end of each; see `Applied`."""
-    return with_calls(inputs, (Applied(node, operation, note, decided, gives, beside),))
+    """Return the inputs with a call at the end of each; see `StageCall`."""
+    return with_calls(inputs, (StageCall(node, operation, note, decided, gives, beside),))
 
 
-def with_calls(inputs: Items, applied: Sequence[Applied]) -> Items:
+def with_calls(inputs: Items, applied: Sequence[StageCall]) -> Items:
     """Return the inputs with calls at the end of each."""
     if not applied:
         return inputs
     return tuple(replace(each, applied=_then(each.applied, applied)) for each in inputs)
 
 
-def _then(before: Sequence[Applied], applied: Sequence[Applied]) -> Sequence[Applied]:
+def _then(before: Sequence[StageCall], applied: Sequence[StageCall]) -> Sequence[StageCall]:
     if not isinstance(before, _Calls):
         before = _Calls((), tuple(before), len(before))
     return before.then(applied)
 
 
-def operations_of(applied: Sequence[Applied]) -> tuple[Operation, ...]:
+def operations_of(applied: Sequence[StageCall]) -> tuple[Operation, ...]:
     """Return the operations of calls on items."""
     return tuple(each.operation for each in applied if each.operation is not None)
 

@@ -16,7 +16,7 @@ from dstream.base.threads import is_only_thread
 from dstream.engine.compiler import ClusterFacts
 from dstream.engine.compiler.evaluation import PartsUsed, Shape, collector_read, read_step
 from dstream.engine.physical.graph import Graph, Last, Pulled
-from dstream.engine.physical.vertices import Applied, Items, SourceSplits, Splits
+from dstream.engine.physical.vertices import Items, SourceSplits, Splits, StageCall
 from dstream.engine.tasks.sinks import Accumulate, WriteGroups, WriteItems
 from dstream.engine.tasks.stage import Sink
 from dstream.expressions.reader import Unreadable
@@ -99,9 +99,9 @@ def use_of_items(graph: Graph, facts: ClusterFacts, *, may_read: bool, is_loop: 
 _WORTH_READING = 1_024
 
 
-def _line_behind_source(inputs: Items) -> tuple[Source[Any], Sequence[Applied]] | None:
+def _line_behind_source(inputs: Items) -> tuple[Source[Any], Sequence[StageCall]] | None:
     """Return the only source of some inputs with all that one task does with its items; None: there may be others."""
-    applied: list[Applied] = []
+    applied: list[StageCall] = []
     while len(inputs) == 1 and isinstance(splits := inputs[0], Splits):
         if len(splits.parts) != 1 or (splits.start, splits.stop, splits.for_each) != (0, None, None):
             return None
@@ -113,7 +113,7 @@ def _line_behind_source(inputs: Items) -> tuple[Source[Any], Sequence[Applied]] 
     return None
 
 
-def _most_read(applied: Sequence[Applied], ending: Last | Pulled) -> int | None:
+def _most_read(applied: Sequence[StageCall], ending: Last | Pulled) -> int | None:
     """Return how many of the first items of a source are read at most; None if that depends on them, or all are."""
     skipped = 0
     for each in applied:
@@ -138,7 +138,7 @@ def _leaves_items(node: Node | None) -> bool:
     return _is_order(node) or isinstance(node, Limit | Skip | TakeWhile | DropWhile | Distinct | Hint)
 
 
-def _gives_all(applied: Applied) -> bool:
+def _gives_all(applied: StageCall) -> bool:
     return isinstance(applied.node, Hint) or (_is_order(applied.node) and not isinstance(applied.node, Top))
 
 
@@ -187,7 +187,7 @@ class _Seen:
         self.is_pure = True
         self.keeps_all = False
 
-    def all_of(self, applied: Sequence[Applied], output: Sink | None) -> bool:
+    def all_of(self, applied: Sequence[StageCall], output: Sink | None) -> bool:
         """Record what operations use, and the sink behind them, if there is one; return whether that is all."""
         items: Shape = True
         try:
