@@ -111,6 +111,30 @@ def test_large_blocks_are_given_back_when_they_are_free():
     assert int(program.stdout) < 10 * MB
 
 
+_BLOCKS_OF_TEXT = """
+import resource
+from dstream.base.memory import give_back_large_blocks
+from dstream.connectors.files import lines
+
+give_back_large_blocks()
+def faults():
+    for _ in range(20):
+        block = b"x" * lines._TEXT_BLOCK
+        text = block.decode()
+        del block, text
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+faults()
+print(-faults() + faults())
+"""
+
+
+def test_blocks_of_text_are_in_memory_that_is_used_again():
+    """The pages of one are those of the next one: fresh ones cost as much as a part of the parsing."""
+    program = subprocess.run([sys.executable, "-c", _BLOCKS_OF_TEXT], capture_output=True, text=True, check=True)
+
+    assert int(program.stdout) < 200
+
+
 def test_thresholds_stay_if_collections_are_allowed_to_wait_in_between(monkeypatch):
     """Who entered before that has changed nothing, and restores nothing."""
     gc.collect()

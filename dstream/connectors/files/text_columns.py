@@ -44,10 +44,10 @@ class TextColumns(ABC):
 
     def rows(self, text: bytes) -> ArrowRows | None:
         """Return the rows of a block, which are whole lines; None if it is not columnar, or has few lines."""
-        if len(text) < self.fewest_bytes or text.count(b"\n") < self.fewest_lines:
-            return None
         if self._pause:  # Where many blocks are not, few are looked at in vain.
             self._pause -= 1
+            return None
+        if len(text) < self.fewest_bytes or text.count(b"\n") < self.fewest_lines:
             return None
         batch = self._batch(text) if 0 < len(text) <= MOST_BYTES else None
         found = None if batch is None else self._rows(batch)
