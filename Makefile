@@ -33,8 +33,8 @@ test: $(VENV)/.test  ## run every test; ARGS="tests/house -k readme" runs some
 	@$(SERVED)
 	@$(PYTEST) $(ARGS)
 
-quick: $(VENV)/.test  ## run what starts neither Spark nor a program: most tests, within three minutes; ARGS as for test
-	@$(PYTEST) -p tests.quick -r fE $(ARGS)
+quick: $(VENV)/.test  ## run what starts neither Spark nor a program and is not in tests/slow.txt, within three minutes; ARGS as for test
+	@$(PYTEST) -p tests.quick --fast -r fE $(ARGS)
 
 smoke: WORKERS := 0
 smoke: $(VENV)/.smoke  ## run some hundred tests of all rooms, within a minute or two

@@ -1,7 +1,7 @@
-"""The plug-in of `make quick`: skips what starts a program, as Spark is one, and leaves out what took long before.
+"""The plug-in of `make quick`: skips what starts a program, as Spark is one, and leaves out the tests of `slow.txt`.
 
-So a test belongs to `make quick` by itself: there is no list to keep. What took long is remembered in the cache of
-pytest, in the environment, until the file of the test changes.
+A new test belongs to `make quick` by itself. `make quick ARGS=--renew` leaves nothing out, measures each test, and
+writes the list anew; each other run ends with the slow tests that the list lacks.
 """
 
 from __future__ import annotations
@@ -9,22 +9,31 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Generator, Iterable
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
 
-LONG = 0.15
-"""Seconds of CPU in this process. One test in thirty takes more, and all of those take two thirds of the CPU."""
+LONG = 0.1
+"""Seconds of CPU in this process, on average over the cases of a test."""
+LIST = Path(__file__).with_name("slow.txt")
 _LIGHT = ("redis-server", "sh")
 """Programs that start within milliseconds."""
-_CACHE = "quick/long"
 _PROPERTY = "quick"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer both uses of the list; without them, what starts no program runs."""
+    parser.addoption("--fast", action="store_true", help=f"leave out the tests of {LIST.name}")
+    parser.addoption("--renew", action="store_true", help=f"leave nothing out, and write {LIST.name}")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Watch what is run."""
-    config.pluginmanager.register(LongTests(config), "quick-long-tests")
+    config.pluginmanager.register(SlowTests(config), "quick-slow-tests")
 
 
 def pytest_collection_finish() -> None:
@@ -40,19 +49,31 @@ def _skip_programs(event: str, arguments: Iterable[Any]) -> None:
             pytest.skip(f"starts {program}: make test runs it")
 
 
-class LongTests:
-    """Measures tests in the processes that run them, and remembers the long ones in the process that reports."""
+def listed(path: Path = LIST) -> frozenset[str]:
+    """Return the tests of the list, without their parameters."""
+    return frozenset(path.read_text("utf-8").splitlines())
 
-    def __init__(self, config: pytest.Config) -> None:
-        self._cache = getattr(config, "cache", None)
-        self._is_worker = hasattr(config, "workerinput")
-        self._long: dict[str, int] = {} if self._cache is None else self._cache.get(_CACHE, {})
+
+def test_of(nodeid: str) -> str:
+    """Return the test of a case: a test is slow with all of its cases, also those that are new."""
+    return nodeid.partition("[")[0]
+
+
+class SlowTests:
+    """Measures tests in the processes that run them, and compares with the list in the process that reports."""
+
+    def __init__(self, config: pytest.Config, path: Path = LIST) -> None:
+        self._path, self._listed = path, listed(path)
+        self._is_renewing, self._is_worker = config.getoption("--renew"), hasattr(config, "workerinput")
+        self._is_leaving_out = config.getoption("--fast") and not self._is_renewing
+        self._seconds: dict[str, list[float]] = defaultdict(list)
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Leave out what took long, unless its file has changed since."""
-        left = [item for item in items if self._long.get(item.nodeid) == _changed_at(item)]
-        items[:] = [item for item in items if self._long.get(item.nodeid) != _changed_at(item)]
-        config.hook.pytest_deselected(items=left)
+        """Leave out the tests of the list."""
+        if self._is_leaving_out:
+            left = [item for item in items if test_of(item.nodeid) in self._listed]
+            items[:] = [item for item in items if test_of(item.nodeid) not in self._listed]
+            config.hook.pytest_deselected(items=left)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
@@ -61,22 +82,24 @@ class LongTests:
         try:
             yield
         finally:
-            item.user_properties.append((_PROPERTY, (time.process_time() - began, _changed_at(item))))
+            item.user_properties.append((_PROPERTY, time.process_time() - began))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note whether a test took long."""
-        for seconds, changed_at in [value for name, value in report.user_properties if name == _PROPERTY]:
-            if seconds > LONG and report.when == "call":
-                self._long[report.nodeid] = changed_at
+        """Note how long a case took."""
+        if report.when == "call":
+            seconds = [value for name, value in report.user_properties if name == _PROPERTY]
+            self._seconds[test_of(report.nodeid)] += seconds
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Report the tests that the list lacks, without those that other work on the machine may have made slow."""
+        for test in sorted(self._slow(4 * LONG) - self._listed) if not self._is_renewing else ():
+            terminalreporter.write_line(f"slow, and not in tests/{self._path.name}: {test}")
 
     def pytest_sessionfinish(self) -> None:
-        """Remember the tests that took long."""
-        if self._cache is not None and not self._is_worker:
-            self._cache.set(_CACHE, self._long)
+        """Write the list, if that is wanted; tests that did not run stay on it."""
+        if self._is_renewing and not self._is_worker:
+            tests = sorted(self._slow(LONG) | (self._listed - self._seconds.keys()))
+            self._path.write_text("".join(f"{test}\n" for test in tests), "utf-8")
 
-
-_stat = os.stat  # As it is before a test lets it fail.
-
-
-def _changed_at(item: pytest.Item) -> int:
-    return _stat(item.path).st_mtime_ns
+    def _slow(self, limit: float) -> set[str]:
+        return {test for test, seconds in self._seconds.items() if seconds and fmean(seconds) > limit}

@@ -135,5 +135,4 @@ class AgainstList(RuleBasedStateMachine):
 
 TestAgainstDict = AgainstDict.TestCase
 TestAgainstList = AgainstList.TestCase
-for machine in (TestAgainstDict, TestAgainstList):
-    machine.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestAgainstDict.settings = TestAgainstList.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)

@@ -1,4 +1,4 @@
-"""`make quick` runs each test that starts neither Spark nor a program and is not long: there is no list to keep."""
+"""`make quick` runs each test that starts neither Spark nor a program and is not on the list of slow tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.quick import LONG, LongTests
+from tests.quick import LONG, SlowTests, listed
 
 ROOT = Path(__file__).parents[2]
 TESTS = """
@@ -75,35 +75,88 @@ def test_tests_that_start_programs_are_skipped(ran):
     assert "failed" not in ran.splitlines()[-1]
 
 
-class Cache(dict):
-    """The cache of pytest, in memory."""
-
-    set = dict.__setitem__
+MOSTLY_SLOW = {"differential": "runs random programs"}
+"""Rooms of which most tests are slow, and why."""
 
 
-def report(seconds, changed_at):
-    """Return the report of a test, as it comes from the process that ran it."""
-    return SimpleNamespace(nodeid="test_it", when="call", user_properties=[("quick", [seconds, changed_at])])
+class Config(SimpleNamespace):
+    """What the plug-in asks of pytest: its options, and a hook."""
+
+    def __init__(self, *options: str) -> None:
+        super().__init__(options=options, hook=SimpleNamespace(pytest_deselected=lambda items: None))
+
+    def getoption(self, name: str) -> bool:
+        return name in self.options
 
 
-def left(config, path):
-    """Return what is run of one test."""
-    items = [SimpleNamespace(nodeid="test_it", path=path)]
-    LongTests(config).pytest_collection_modifyitems(config, items)
-    return items
+CASES = ("test_it.py::test_slow[1]", "test_it.py::test_slow[2]", "test_it.py::test_slower", "test_it.py::test_fast")
 
 
-def test_tests_that_took_long_are_left_out_until_their_file_changes(tmp_path):
-    """The process that reports remembers them, and no worker does."""
-    path, cache, hook = tmp_path / "test_text.py", Cache(), SimpleNamespace(pytest_deselected=lambda items: None)
-    path.touch()
-    config, worker = SimpleNamespace(cache=cache, hook=hook), SimpleNamespace(cache=cache, hook=hook, workerinput={})
-    found = []
-    for seconds, each in [(2 * LONG, worker), (LONG / 2, config), (2 * LONG, config)]:
-        running = LongTests(each)
-        running.pytest_runtest_logreport(report(seconds, path.stat().st_mtime_ns))
-        running.pytest_sessionfinish()
-        found.append(len(left(config, path)))
-    os.utime(path, (1, 1))
+def run(config, path):
+    """Return the cases that are left of those of the list in `path`."""
+    items = [SimpleNamespace(nodeid=nodeid) for nodeid in CASES]
+    SlowTests(config, path).pytest_collection_modifyitems(config, items)
+    return [item.nodeid for item in items]
 
-    assert [*found, len(left(config, path))] == [1, 1, 0, 1]
+
+def test_slow_tests_are_left_out_with_all_of_their_cases(tmp_path):
+    """And no other test whose name begins so; a run that renews the list, and one that names no option, leave all."""
+    path = tmp_path / "slow.txt"
+    path.write_text("test_it.py::test_slow\n")
+
+    assert run(Config("--fast"), path) == list(CASES[2:])
+    assert run(Config(), path) == run(Config("--fast", "--renew"), path) == list(CASES)
+
+
+def measured(running, *found):
+    """Report cases that took a time, as it comes from the process that ran them, and end the run."""
+    for nodeid, seconds in found:
+        properties = [("quick", seconds)]
+        running.pytest_runtest_logreport(SimpleNamespace(nodeid=nodeid, when="call", user_properties=properties))
+    running.pytest_sessionfinish()
+    return running
+
+
+def test_a_renewed_list_has_the_tests_that_take_long_on_average(tmp_path):
+    """Tests that did not run keep their line; without the option, nothing is written."""
+    path = tmp_path / "slow.txt"
+    path.write_text("test_it.py::test_fast\ntest_other.py::test_slow\n")
+    before = path.read_text()
+    found = list(zip(CASES, (LONG / 2, 2 * LONG, 2 * LONG, LONG / 2), strict=True))
+
+    measured(SlowTests(Config("--fast"), path), *found)
+    assert path.read_text() == before
+    measured(SlowTests(Config("--renew"), path), *found)
+    assert path.read_text().split() == ["test_it.py::test_slow", "test_it.py::test_slower", "test_other.py::test_slow"]
+
+
+def test_slow_tests_that_the_list_lacks_are_reported(tmp_path):
+    """The last lines of a run name them."""
+    path, lines = tmp_path / "slow.txt", []
+    path.write_text("test_it.py::test_slow\n")
+    running = measured(SlowTests(Config("--fast"), path), *((nodeid, 9 * LONG) for nodeid in CASES[:3]))
+    running.pytest_terminal_summary(SimpleNamespace(write_line=lines.append))
+
+    assert lines == ["slow, and not in tests/slow.txt: test_it.py::test_slower"]
+
+
+def test_the_list_names_tests_that_exist():
+    """A test that was renamed would be run again; `make quick ARGS=--renew` writes the list."""
+    lost = [line for line in listed() if not defines(*line.split("::"))]
+
+    assert lost == []
+
+
+def defines(file, name, *method):
+    """Return whether a file defines a test or its class, whose methods may be inherited, or what an example is of."""
+    path, of_example = ROOT / file, name.rpartition(".")[2]
+    defined = rf"^((async )?def|class) {name}\b|^{name} = " if file.startswith("tests/") else of_example
+    return path.is_file() and re.search(defined, path.read_text(), re.MULTILINE) is not None
+
+
+def test_each_room_has_tests_that_are_not_slow():
+    """Most tests of a room are left, so that a wrong result in any of them is seen between edits."""
+    slow = [line.split("/")[1] for line in listed() if line.startswith("tests/")]
+    for room in sorted({path.relative_to(ROOT).parts[1] for path in ROOT.glob("tests/*/**/test_*.py")}):
+        tests = [path.read_text().count("\ndef test_") for path in (ROOT / "tests" / room).rglob("test_*.py")]
+        assert slow.count(room) <= sum(tests) / 2 or room in MOSTLY_SLOW, room
