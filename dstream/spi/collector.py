@@ -48,7 +48,7 @@ class AggregateOperation(Generic[In, A, R]):
     """Reduction of the items of one or several inputs to one result, under the names of Hazelcast Jet.
 
     A container is made by `create`; `accumulate` takes an item of an input into it, `combine` another container that
-    comes after it. Each of these may change the container and return None, or return the next one. `finish` makes the
+    follows it. Each of these may change the container and return None, or return the next one. `finish` makes the
     result and leaves the container as it is.
 
     Args:

@@ -22,11 +22,11 @@ class InColumns:
 
     Attributes:
         finds: `"count"`: how many items there are; `"sum"`: that and the sum of their numbers; `"statistics"`: also the
-            least and the greatest one; `"groups"`: the same for each key, as `downstream` says;
+            least and the greatest one; `"groups"`: that of `downstream` for each key;
             `"first"`: of the items of a block only the `first` ones by their keys matter, which it takes as items;
             `"several"`: each of `parts` takes the items into a container of its own, in a list of all of them.
-        take: takes (container, count, sum, least, greatest), as far as `finds` says, of ints; returns the container.
-            Of groups there is none: their container is a dictionary.
+        take: takes (container, count, sum, least, greatest), as far as `finds` names them, of ints; returns the
+            container. Of groups there is none: their container is a dictionary.
         take_all: takes (container, numbers), where these are floats, or few ints; returns the container.
         take_floats: takes (container, count, exact sum) of floats whose order does not matter; returns the container.
             None: it takes them with `take_all`.
@@ -41,9 +41,9 @@ class InColumns:
         is_fold: an operator of Python makes the containers of groups, so that the order of the items is visible where
             some are no ints; the container of all groups is of another type than at first as soon as one is none.
         expression: what `of` gives behind `before`, if the compiler could read it.
-        first: how many items come first.
-        reverse: the greatest key comes first; equal ones keep their order.
-        before: maps and filters through which an item goes before all else, one after another.
+        first: the number of first items.
+        reverse: the greatest key is first; equal ones keep their order.
+        before: maps and filters that an item passes before all else, one after another.
         condition: the filters of `before` as one expression, if there are any.
         parts: of several, how each takes the items.
         finishers: of several, that of each part.
@@ -87,7 +87,7 @@ class InColumns:
         return self.finds != "first"
 
     def behind(self, *before: Before) -> InColumns:
-        """Return the same behind maps and filters, through which an item goes first."""
+        """Return a copy behind maps and filters, which an item passes first."""
         parts = tuple(part.behind(*before) for part in self.parts)
         downstream = None if self.downstream is None else self.downstream.behind(*before)
         return replace(self, before=(*before, *self.before), parts=parts, downstream=downstream)

@@ -56,7 +56,7 @@ class EpochTime:
     Attributes:
         epoch: its number, from 1.
         now: the one reading of the clock of this epoch, in seconds since 1970.
-        old: the watermark of the step at the start of the epoch, in milliseconds; what comes behind it is late.
+        old: the watermark of the step at the start of the epoch, in milliseconds; items behind it are late.
         new: the watermark at its end, not below `old`; before all items are read it is not known, and is `old`.
         is_resumed: this is the first epoch of a driver, after a pause of unknown length.
         clock_deadline: the least one that a shard of the step had before the epoch: all shards judge by it alike.
@@ -152,17 +152,17 @@ class MovesToDisk(Protocol):
     """A `ShardState` that can do with less memory. Others stay in it, however large they are."""
 
     def to_disk(self) -> bool:
-        """Move the state to a file that goes with this process, and return whether that was done now."""
+        """Move the state to a file that is deleted with this process, and return whether that was done now."""
         ...
 
 
 @runtime_checkable
 class OfFixedShards(Protocol):
-    """An operator that says itself how many shards its state has, as one whose shards are processors.
+    """An operator that fixes the number of shards of its state, as one whose shards are processors.
 
     Attributes:
         shards: how many.
-        ticks: each of them has something to do in the first epoch, whatever comes.
+        ticks: each of them has something to do in the first epoch, with or without items.
     """
 
     @property
@@ -193,7 +193,7 @@ class ClosesProcessors(Protocol):
         """Close the processors that are in this process, if there are any.
 
         Args:
-            error: why the job fails; None if it does not, or goes on elsewhere.
+            error: why the job fails; None if it does not, or is continued elsewhere.
         """
         ...
 
@@ -207,7 +207,7 @@ class ReducesInColumns(Protocol):
         ...
 
     def with_columns(self, known: tuple[InColumns | None, ...]) -> StateOperator:
-        """Return the same, which knows of each input how columns group it; None: they do not."""
+        """Return a copy that has, for each input, how columns group it; None: they do not."""
         ...
 
 
@@ -271,13 +271,13 @@ class WatermarkPolicy(Protocol):
     def watermark(self, now: float) -> int:
         """Return the timestamp, in milliseconds, before which no event is expected any more; it may go back.
 
-        Without an event it is -2**63, unless the clock alone says more.
+        Without an event it is -2**63, unless it follows from the clock alone.
         """
         ...
 
 
 def policy_as_planned(kept: WatermarkPolicy, planned: WatermarkPolicy) -> WatermarkPolicy:
-    """Return the policy with which a partition goes on when the pipeline may have changed.
+    """Return the policy with which a partition is continued when the pipeline may have changed.
 
     Args:
         kept: that of the last record, with what it has seen.
@@ -319,8 +319,8 @@ class PartitionTime:
         watermark: that of the partition at the start of the epoch.
         now: the reading of the clock of this epoch, in seconds.
         ends: the partition has ended with this range: its watermark becomes `END_OF_TIME`.
-        counts: whether it holds time back; False if it was idle for long. Its watermark travels only if it counts or
-            gave an event: items that are all filtered out before they get timestamps say nothing of the time.
+        counts: whether it holds time back; False if it was idle for long. Its watermark is sent only if it counts or
+            gave an event: items that are all filtered out before they get timestamps do not advance the time.
     """
 
     stamp: str
@@ -360,7 +360,7 @@ class StepTime:
         old: the watermark of the step at the start of the epoch.
         unread_watermark: the least watermark of the partitions that count and are not read in this epoch;
             `END_OF_TIME` if there is none.
-        stamps: the stages that give the timestamps of what comes to this step.
+        stamps: the stages that give the timestamps of the items of this step.
         is_resumed: this is the first epoch of a driver.
         all_idle: what the watermark becomes if no partition holds time back: the greatest that one of them has reached,
             without those that have ended; `END_OF_TIME` only if all sources have.
@@ -416,13 +416,13 @@ class StepReceipt:
 
     Attributes:
         stage: the name of the step.
-        items: how many items came to it; those of tasks before the shuffle are counted once, where they were.
+        items: how many items reached it; those of tasks before the shuffle are counted once, where they were.
         late: how many were late.
         outputs: how many items go on.
         watermark: at the end of the epoch; the same in all tasks.
         deadline: the least of those of its shards, or None.
         clock_deadline: the least of those of its shards, or None.
-        changes: where the state went.
+        changes: where the state was written.
         edges: what passed the edges of its processors, of each shard that has some.
     """
 
@@ -458,9 +458,9 @@ class StepState(Protocol):
         ...
 
     def touched(self, target: int, targets: int, new: int, now: float) -> list[int]:
-        """Return the shards of a task that have to be opened although nothing came for them: time passes something.
+        """Return the shards of a task that have to be opened although no item arrived: time passes a deadline.
 
-        Which shards a task has, `target_of` says.
+        `target_of` decides which shards a task has.
         """
         ...
 

@@ -188,7 +188,7 @@ class Gatherer(Generic[T, A, R]):
         """Return the state of two neighbouring partitions, for each form of combiner."""
         assert self.combiner is not None, "only gatherers with a combiner are combined"
         state = self.combiner(left, right)
-        # None says that `left` was changed in place.
+        # None: `left` was changed in place.
         return left if state is None else state
 
     def finished(self, states: Iterable[A]) -> list[R]:
@@ -300,15 +300,15 @@ class Place:
 
 @dataclass(frozen=True)
 class ByPlace(Generic[T, R]):
-    """A gatherer that a partition runs on its own if it knows its place and some items of those behind it.
+    """A gatherer that a partition runs on its own if it has its place and some items of those behind it.
 
     Attributes:
         following: how many items behind its last one a partition looks at, at most.
         gather_part: `gather_part(items, place)` gives what begins in a partition; `items` are its own ones, then
             the following ones, as many as there are.
-        gather_ahead: `gather_ahead(own, behind, is_first)` gives the same without knowing the place: `own` are the
-            items of the partition, `behind` all items behind it, read as far as needed, and `is_first()` says whether
-            there are none before it; None if that is not possible. A collector may have it called for what lies
+        gather_ahead: `gather_ahead(own, behind, is_first)` gives the same without the place: `own` are the
+            items of the partition, `behind` all items behind it, read as far as needed, and `is_first()` returns
+            whether there are none before it; None if that is not possible. A collector may have it called for what lies
             inside of a partition and for what lies across its end apart, with `behind` empty and `is_first()` False for
             the first: an item with less than `following` behind it gives nothing then, so nothing may be said about the
             end of the stream, nor at its start but for a stream of no more than `following` items.
@@ -418,7 +418,7 @@ class Composition:
         return _States(self.left.initializer(), self.right.initializer())
 
     def integrate(self, states: _States, item: Any, downstream: Downstream[Any]) -> bool:
-        """Let `left` take an item and push into `right`; say whether both want more."""
+        """Let `left` take an item and push into `right`; return whether both want more."""
         wants_more = self.left.integrator(states.left, item, _Through(self.right, states, downstream))
         return wants_more is not False and not states.is_rejecting
 

@@ -70,7 +70,7 @@ _OTHERWISE = {
 
 
 class NamesOfJet:
-    """Raises an AttributeError that says our name for one of Jet's."""
+    """Base class whose AttributeError for a name of Jet's contains ours."""
 
     __slots__ = ()
 
@@ -82,12 +82,12 @@ class NamesOfJet:
             if ours == name or not hasattr(type(self), ours):
                 ours = _OTHERWISE.get(name)
             if ours is None:
-                return object.__getattribute__(self, name)  # This says what is missing, also inside of a property.
+                return object.__getattribute__(self, name)  # This reports what is missing, also inside of a property.
             raise AttributeError(f"{type(self).__name__} has no {name!r} of Hazelcast Jet's: here it is {ours}")
 
 
 SHARDS = 64
-"""The number of shards of the keys of a vertex; `dstream.keys.hashing` says which one a key belongs to."""
+"""The number of shards of the keys of a vertex; `dstream.keys.hashing` computes which one a key belongs to."""
 
 Targets = int | Sequence[int] | None
 """To which outbound edges an item goes, by their ordinals; None: to all of them."""
@@ -95,7 +95,7 @@ Targets = int | Sequence[int] | None
 
 @dataclass(frozen=True, slots=True, order=True)
 class Watermark:
-    """Says that no event before a timestamp is expected any more; it travels among the items.
+    """Mark that no event before a timestamp is expected any more; it is sent among the items.
 
     Attributes:
         timestamp: in milliseconds.
@@ -117,7 +117,7 @@ class BroadcastKey:
 
 @dataclass(frozen=True, slots=True)
 class ShardKey:
-    """A key of a snapshot for all that a processor knows of the keys of one shard: it goes where these keys go.
+    """A key of a snapshot for all that a processor stores of the keys of one shard: it is sent where these keys are.
 
     That is processor `target_of(shard, SHARDS, total_parallelism)` of its vertex, as a partitioned edge with
     the default partitioner has it.
@@ -265,12 +265,12 @@ class Processor(NamesOfJet):
     The calls come in this order: `init`; if there is a snapshot, `restore_from_snapshot` until its inbox is empty, then
     `finish_snapshot_restore`; then again and again `tick`, `process` for an edge that has items,
     `try_process_watermark`, `complete_edge` for each edge that has ended; when all have, `complete` until it is done.
-    `save_to_snapshot` may come between them. `close` comes last, also after a failure.
+    `save_to_snapshot` may be called between them. `close` is the last call, also after a failure.
 
     Attributes:
         is_cooperative: its calls are short and do not wait, so it shares a thread with others; otherwise it has one.
-        ticks_alone: an overridden `tick` has something to do also while nothing comes, as by the clock: a job without
-            an end has an epoch for it now and then. False: it goes on with what items or watermarks began.
+        ticks_alone: an overridden `tick` has something to do also without items, as by the clock: a job without
+            an end has an epoch for it now and then. False: it continues what items or watermarks began.
     """
 
     is_cooperative: bool = True
@@ -292,7 +292,7 @@ class Processor(NamesOfJet):
         return True
 
     def try_process_watermark(self, watermark: Watermark) -> bool:
-        """Let time move; when this is done, the watermark goes on by itself, and is not to be emitted."""
+        """Process a watermark; when this is done, it is forwarded, and is not to be emitted."""
         return True
 
     def complete_edge(self, ordinal: int) -> bool:

@@ -69,7 +69,7 @@ class Records(Protocol):
         """Remove a record of which nothing is to stay, as one of many that are written once each.
 
         A writer that was stopped for long may then still write its version 1, as if there never was one: only for names
-        of which something else says whether they count. One that is not there is no error.
+        that count only if another record names them. One that is not there is no error.
         """
         ...
 

@@ -65,10 +65,10 @@ Receipt: TypeAlias = (
 
 @runtime_checkable
 class Sink(Protocol[T_contra, R_co]):  # type: ignore[misc]  # No method takes items: the tasks have them.
-    """Says where items go and how. A value: it can be pickled, opened many times and in any process.
+    """Destination and format of items. A value: it can be pickled, opened many times and in any process.
 
     A sink that means all items of a job at once, so that a job without an end cannot write into it, has an attribute
-    `instead_of_epochs`: a text that says what to use. Others leave it out.
+    `instead_of_epochs`: a sentence on what to use. Others leave it out.
 
     `stream.collect(sink)` writes the items of a stream and returns what its target gives. The functions in `reducers`
     make the sinks of maps, lists and caches.

@@ -260,7 +260,7 @@ class Counted(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InputSize:
-    """The size of the input of a source, as far as the source knows it without reading its items.
+    """The size of the input of a source, as far as the source has it without reading its items.
 
     Attributes:
         items: how many items there are, or may be at most; `math.inf` if they have no end, None if that is unknown.
@@ -297,7 +297,7 @@ _UNKNOWN_SIZE = InputSize()
 
 
 def input_size(source: Any) -> InputSize:
-    """Return the size of the input of a source; a size of which nothing is known if the source does not say it."""
+    """Return the size of the input of a source; an unknown size if the source does not report one."""
     known = getattr(_remembered, "sizes", None)
     if known is None:
         return _asked_for_size(source)
@@ -367,15 +367,15 @@ class StreamSource(Protocol[T_co]):
     def reach(self, offsets: Mapping[str, Offset], most: int | None = None) -> Mapping[str, Offset]:
         """Return how far each partition can be read now: the offset behind its last item.
 
-        Partitions that came up meanwhile are among the result: what is read of them begins at the offset None. One that
-        has ended, as a file that was read and deleted, is left out. It holds time back no longer; should it come back,
-        it goes on where it was.
+        Partitions that were added meanwhile are among the result: what is read of them begins at the offset None. One
+        that has ended, as a file that was read and deleted, is left out. It holds time back no longer; should it come
+        back, it is continued where it was.
 
         Args:
             offsets: how far each partition has been read, also those that were left out within the last day
                 (`JobConfig(keep=)`).
             most: the greatest number of items of each partition; None: all that are there. A source that cannot count
-                items without reading them may go by their size. One that knows how many are left returns a `Reached`.
+                items without reading them may use their size. One that knows how many are left returns a `Reached`.
 
         Raises:
             SourceError: items from these offsets on were removed before they were read, or a partition is gone.
@@ -387,7 +387,7 @@ class StreamSource(Protocol[T_co]):
 
         Args:
             partition: its name.
-            start: None for the start of one that came up after `begin`.
+            start: None for the start of one that was added after `begin`.
             stop: an offset that `reach` gave.
         """
         ...

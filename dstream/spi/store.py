@@ -2,7 +2,7 @@
 
 A storage finds stores by name; a `MapStore` holds entries (a cache is a map whose values carry their expiry; sets,
 counters and queues are maps too), a `ListStore` holds items in order. Both speak Python values: how these become bytes
-or columns is their own affair. One conformance suite, `tests/storage/conformance`, says what every backend must hold.
+or columns is their own affair. One conformance suite, `tests/storage/conformance`, checks what every backend must hold.
 
 What holds for all of them:
 
@@ -11,7 +11,7 @@ What holds for all of them:
 - What is handed out is the caller's own: changing it changes nothing in the store.
 - A change is all or nothing. It is acknowledged by returning; after that a SIGKILL loses nothing.
 - On a destroyed store every operation raises `CollectionDestroyedError`.
-- Keys are equal as `dstream.keys` says; the first of equal keys stays, in the form that the key type gives it.
+- Keys are equal as in `dstream.keys`; the first of equal keys stays, in the form that the key type gives it.
 - A None among the keys or values of a map is a `NullElementError`; a key whose type has no stable encoding is an
   `UnstableKeyError` that names the type; a value that the store does not take is a `TypeError` that names it.
 """
@@ -63,7 +63,7 @@ Kind = Literal["map", "list", "cache", "set", "counter", "queue"]
 
 
 class Unchanged(enum.Enum):
-    """Says that an entry stays as it is; there is one such value."""
+    """The mark of an entry that stays as it is; there is one such value."""
 
     UNCHANGED = "UNCHANGED"
 
@@ -115,8 +115,8 @@ class Options:
 class Revision:
     """Maker of new values of present entries: a `merge` of `MapStore.begin` that looks at keys.
 
-    What a job writes says which entries; its values do not matter. A key that has no value when the job is committed
-    gets none.
+    The keys that a job writes are those of the entries; its values do not matter. A key that has no value when the job
+    is committed gets none.
 
     Attributes:
         fn: gets the key and the value that is there and returns the new one, which is not None. It runs again, with the
@@ -128,7 +128,7 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Maker of new values of items: a `merge` of `MapStore.begin` whose result alone goes into the map.
+    """Maker of new values of items: a `merge` of `MapStore.begin` whose result alone is stored in the map.
 
     What a job writes for a key is no value of the map, but anything that the store can keep meanwhile, such as a list
     of items. It does not go together with `replace`.
@@ -143,7 +143,7 @@ class Update:
 
 
 Merge = Callable[[Any, Any], Any] | Revision | Update
-"""Makes one value of two, the one that is there first, or as the classes say; None of a function removes the entry."""
+"""Makes one value of two, the present one first, or as the classes define; None of a function removes the entry."""
 
 
 class Storage(Protocol):
@@ -177,7 +177,7 @@ class Storage(Protocol):
 
         Raises:
             TypeError: state is pickled, and no pickle of this storage is loaded.
-            UnsupportedError: this storage has no files; the message says which other one can keep them.
+            UnsupportedError: this storage has no files; the message names another one that can store them.
         """
         ...
 
@@ -200,7 +200,7 @@ class Storage(Protocol):
     def vacuum(self, older_than: float) -> int:
         """Vacuum all stores as `Store.vacuum` does, and remove leftovers of destroyed ones; return the pieces removed.
 
-        What says that a store was destroyed stays, for handles to it.
+        The mark of a destroyed store stays, for handles to it.
         """
         ...
 
@@ -247,7 +247,7 @@ class Store(Protocol):
         """Return the columns of `read_arrow`: `key` and `value`, or `value` alone for a list.
 
         Raises:
-            UnsupportedError: keys or values are not of one type that Arrow knows.
+            UnsupportedError: keys or values are not of one type that Arrow has.
         """
         ...
 
@@ -348,7 +348,7 @@ class MapStore(Store, Protocol):
         merge: Merge | None = None,
         replace: bool = False,
     ) -> WriteJob[MapWriter]:
-        """Prepare to write an epoch of a job, as `dstream.spi.sink` says.
+        """Prepare to write an epoch of a job, as `dstream.spi.sink` describes.
 
         Args:
             job: what names the job, so that it writes once however often it runs; unset, every run is a job of its own.
@@ -375,7 +375,7 @@ class ListStore(Store, Protocol):
         """Replace a stretch of items by others, atomically.
 
         Args:
-            change: looks at the list and says what to replace, or None for nothing. It runs again if the list
+            change: takes the list and returns what to replace, or None for nothing. It runs again if the list
                 changed meanwhile; an exception that it raises passes through and changes nothing.
         """
         ...

@@ -173,7 +173,7 @@ class ProcessorMetaSupplier:
         """Get ready; called once, in the driver, before `get`."""
 
     def opened(self, context: Collections) -> ProcessorMetaSupplier:
-        """Return the supplier for a job: if it knows collections by their names, with these collections.
+        """Return the supplier for a job: if it names collections, with these collections.
 
         Called first of all, in the driver.
 
@@ -237,7 +237,7 @@ def _arguments(fn: Callable[..., Any]) -> str:
 
     try:
         parameters = inspect.signature(fn).parameters.values()
-    except (TypeError, ValueError):  # Some builtins do not say it.
+    except (TypeError, ValueError):  # Some builtins have no signature.
         return ""
     optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return ", ".join(
