@@ -104,7 +104,7 @@ def _is_slot(value: object) -> bool:
 
 
 def copied(error: E, without: Iterable[str]) -> E:
-    """Return another exception that says the same, without some of its notes."""
+    """Return a copy of an exception without some of its notes."""
     left = [note for note in error.__dict__.get("__notes__", ()) if note not in set(without)]
     try:
         copy = rebuilt(type(error), arguments_of(error), state_of(error))
@@ -166,7 +166,7 @@ class Failure:
         item_text: how the item reads, where it was too large to travel, or could not.
         given: what else the function was given, in words.
         origin: where the exception was raised.
-        advice: what to do, from those who know more than the kind of the exception says.
+        advice: what to do, where more is known than the kind of the exception.
         inner: the failure of a stream that the user's function ran itself.
         account: all this in words.
     """
@@ -221,7 +221,7 @@ class Failure:
 def blame(error: BaseException, step: Any, item: Any = MISSING) -> None:
     """Keep with `error` that it happened in `step`, on `item`; the first step that it passes is to blame.
 
-    An exception that already came out of a stream, inside of a function of the user's, is the
+    An exception that a stream raised inside of a function of the user's is the
     failure of the step that called this function; what is known of the inner stream is kept.
 
     Threads may raise one object at once, so each of them stores this for itself until it is reported.
@@ -288,7 +288,7 @@ def forget(error: BaseException) -> None:
 
 
 class TransportedError:
-    """An exception on its way to another thread, with the facts that this one knows of it."""
+    """An exception on its way to another thread, with the facts that this thread has stored of it."""
 
     def __init__(self, error: BaseException) -> None:
         self._error = error
@@ -296,7 +296,7 @@ class TransportedError:
         self._known = next((each.__dict__[name] for each in behind(error) if name in each.__dict__), None)
 
     def arrived(self) -> BaseException:
-        """Return the exception, of which this thread knows as much now."""
+        """Return the exception, with the same facts stored for this thread."""
         if self._known is not None:
             self._error.__dict__[_name(_ON_THE_WAY)] = self._known
         return self._error

@@ -1,9 +1,9 @@
 """Attribution of an exception to an item, and to a line of the user's code.
 
 Collectors call functions for whole batches, at the speed of C, and see only afterwards that one failed. So
-what is kept here costs nothing while all goes well. It is kept only as long as the exception is on its way to the
+what is kept here costs nothing without a failure. It is kept only as long as the exception is on its way to the
 step that is to blame: the same exception may be raised again later, on another item. Several threads may even raise
-one object at once, so each thread keeps what it knows for itself.
+one object at once, so each thread stores its own facts.
 
 Names decide nothing here: a user's folder may be called `sources`, and so may a checkout above it.
 """
@@ -216,7 +216,7 @@ def is_our_name(module: str) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _are_ours(name: str, file: str | None) -> bool:
-    """Say it of a module; each call of the user's asks for some frames of the same few modules."""
+    """Return whether a module is ours; each call of the user's asks for some frames of the same few modules."""
     if name.partition(".")[0] != "dstream":
         return False
     # pytest names a user's `dstream/tests/test_orders.py` like a module of ours. Generated code has no file.
@@ -251,7 +251,7 @@ class Origin:
         function: the function that contains this line.
         kind: the name of the exception's type.
         text: the line itself; empty if its source was not at hand.
-        cause: where the exception came from that this one was raised from.
+        cause: the origin of the exception that this one was raised from.
         is_raiser: this line raised it, rather than something that it calls.
     """
 
@@ -321,7 +321,7 @@ def _top(frame: FrameType) -> str:
 
 
 def _function(frame: FrameType) -> str:
-    """Return a function's name as its user would say it: without the comprehension inside that failed."""
+    """Return a function's name as the user wrote it: without the comprehension inside that failed."""
     parts = [part for part in frame.f_code.co_qualname.split(".") if part != "<locals>"]
     while len(parts) > 1 and parts[-1] in _COMPREHENSIONS:
         parts.pop()
@@ -386,7 +386,7 @@ def _is_called_by(frame: FrameType, before: FrameType) -> bool:
     caller = frame.f_back
     if caller is None or caller is before:
         return True
-    # What keeps a failure raises it in a later call of the same method; a generator knows the first one (Python 3.12).
+    # What keeps a failure raises it in a later call of the same method; a generator has the first one (Python 3.12).
     is_same_method = caller.f_code is before.f_code and is_ours(before) and "self" in caller.f_locals
     return is_same_method and caller.f_locals["self"] is before.f_locals["self"]
 
@@ -434,7 +434,7 @@ _set = BaseException.__setattr__
 
 
 def is_of_spark(error: BaseException) -> bool:
-    """Return whether an exception comes from Spark: by its type, or since code of Spark's raised it."""
+    """Return whether an exception is one of Spark's: by its type, or since code of Spark's raised it."""
     if type(error).__module__.partition(".")[0] in _SPARK:
         return True
     frames = [frame for frame, _ in _entries(error.__traceback__)]

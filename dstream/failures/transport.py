@@ -66,7 +66,7 @@ def as_text(error: Exception | SystemExit, secret: bytes) -> str:
     """Return a text that `from_worker` turns into `error` again, and forget its facts here."""
     if isinstance(error, WorkerFailure):  # It is on its way from an earlier task.
         return str(error)
-    # The end of a long traceback says more than its beginning.
+    # The end of a long traceback is more useful than its beginning.
     text = "".join(traceback.format_exception(error))[-_LONGEST_TRACEBACK:]
     known = replace(known_of(error) or Failure(None), remote_traceback=text, origin=origin_of(error))
     packed = replace(_packed(error, _MOST_CAUSES), known=_light(known))
@@ -109,7 +109,7 @@ def _content(error: BaseException) -> bytes:
     candidates: tuple[tuple[Any, ...], ...] = (
         (type(error), args, state),
         (type(error), args, {}),
-        (None, error, state),  # Made in C by a class without a constructor, as that of pydantic: it says how.
+        (None, error, state),  # Made in C by a class without a constructor, as that of pydantic.
         (type(error), tuple(map(shown, args)), {}),
     )
     for candidate in candidates:

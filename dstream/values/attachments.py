@@ -1,7 +1,7 @@
 """`attached`: files and modules that travel with a job.
 
-A process may run several jobs at once, so the thread that runs one says so. A thread that a function has started itself
-says nothing: there a name is enough that only one job of the process has.
+A process may run several jobs at once, so the thread of a job stores its job. A thread that a function has started
+has none: there a name is enough that only one job of the process has.
 """
 
 from __future__ import annotations

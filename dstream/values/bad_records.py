@@ -16,7 +16,7 @@ class DeadLetter:
     Attributes:
         item: what the step was given; how it reads, as a str, if it cannot be pickled; of a source the `BadRecord`.
         error: the name of the exception's class.
-        message: what the exception says.
+        message: the message of the exception.
         step: the call that made the step, such as `.map(parse)`.
         where: the file and line of that call; empty if unknown.
 

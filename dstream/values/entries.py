@@ -116,7 +116,7 @@ class JournalEvent(NamedTuple):
         old_value: the value before; None for `"ADDED"`.
         new_value: the value after; None for `"REMOVED"`.
         offset: its position in the journal: larger than every offset before it, never 0, and no
-            number without gaps. `journal(since=offset)` gives what came after it.
+            number without gaps. `journal(since=offset)` gives the changes after it.
         timestamp: when it was committed, in milliseconds since 1970, by the clock of the process that wrote it, or of
             the server; None if an older dstream has written it.
     """

@@ -324,7 +324,7 @@ def _column_of(name: str) -> Callable[[Sequence[Any]], list[Any]]:
     """Return a getter of a field of each item; Python code needs three fifths of the time of `attrgetter` (3.11)."""
     if not _is_read_alike(name):
         return lambda items: [getattr(value, name) for value in items]
-    # The module's name says to failures that the code is ours; no local is called `item`, since some are parts of keys.
+    # The module's name marks the code as ours for failures; no local is called `item`, since some are parts of keys.
     ours = {"__name__": __name__}
     taking: Callable[[Sequence[Any]], list[Any]] = eval(f"lambda items: [value.{name} for value in items]", ours)
     return taking

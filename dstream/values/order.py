@@ -21,7 +21,7 @@ Key = Callable[[Any], Any]
 
 
 class _Last:
-    """A key that comes after every other, of any type."""
+    """A key that is greater than every other, of any type."""
 
     __slots__ = ()
 

@@ -21,7 +21,7 @@ __all__ = ["And", "Comparison", "Field", "IsNone", "Matching", "Not", "OneOf", "
 class Predicate(ABC):
     """A condition, made by `where`; combine them with `&`, `|` and `~`.
 
-    Call it with an entry of a map, whose value it looks into, or with any other item. It says True or False.
+    Call it with an entry of a map, whose value it looks into, or with any other item. It returns True or False.
 
     As in SQL, a field that is None neither satisfies a condition nor its opposite: `where("age") > 40` and
     `~(where("age") > 40)` both leave it out. `where("age") == None` and `where("age").is_none()` find it.
@@ -159,7 +159,7 @@ class Matching(Predicate):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class IsNone(Predicate):
-    """The field at a path is None; of this one always knows."""
+    """The field at a path is None; the result is always known."""
 
     path: str
 
@@ -271,7 +271,7 @@ def where(path: str) -> Field:
     `map.select(...)`, `map.stream(...)`, `imap(name, ...)` and `stream.filter(...)`.
 
     Args:
-        path: an attribute of objects, or a key of mappings; `"address.city"` goes further in. Of an entry of a map it
+        path: an attribute of objects, or a key of mappings; `"address.city"` is an inner one. Of an entry of a map it
             is a field of the value. `"this"` is the value itself, and `"__key"` the key, of which `"__key.year"` is a
             field. A mapping without the key counts as one that has None there; so does what would be behind a None.
 
@@ -300,7 +300,7 @@ class Field:
     """
 
     __slots__ = ("_path",)
-    __hash__ = None  # type: ignore[assignment]  # `==` does not say whether two of them are equal.
+    __hash__ = None  # type: ignore[assignment]  # `==` does not compare two of them.
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -254,7 +254,7 @@ def print_whole(title: str, rows: Rows, note: str) -> None:
 
 
 def _show(text: str, table: str) -> None:
-    """Print text, or show it as a table of HTML if printed output goes into a notebook."""
+    """Print text, or show it as a table of HTML if printed output is shown in a notebook."""
     if not type(sys.stdout).__module__.startswith("ipykernel."):
         print(text, end="")
         return
@@ -283,7 +283,7 @@ class Verbatim(str):
 
 
 class _Place(Verbatim):
-    """A path, whose end says most."""
+    """A path, whose end is its most useful part."""
 
     __slots__ = ()
 

@@ -158,10 +158,10 @@ def shown_time(milliseconds: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """An item that came behind the watermark, on its way to where the user wants such items.
+    """An item that arrived behind the watermark, on its way to the step for late items.
 
     Attributes:
-        item: as it came to the step.
+        item: as it reached the step.
     """
 
     item: Any
