@@ -254,7 +254,7 @@ def may_read(each: Input) -> bool:
 
 
 def split_count(source: SourceSplits) -> Amount:
-    """Return into how many splits a source will be divided, as far as it can say so for nothing."""
+    """Return into how many splits a source will be divided, as far as that is free to ask."""
     of: Any = source.node.source
     is_known = source.divisor < MANY
     if isinstance(of, Counted):

@@ -111,8 +111,8 @@ class _Case:
 
     Attributes:
         jobs: what each job on the way is for, the vertex that it asks, and when it runs.
-        reads: what the jobs come to of what other decisions give.
-        condition: when it goes this way.
+        reads: what the jobs read of what other decisions give.
+        condition: when this case applies.
     """
 
     done: Done = _NOT_YET
@@ -164,7 +164,7 @@ class CostEstimate:
 
         Args:
             end: what its last job runs, from what decisions give.
-            reads: how often that comes to what a decision gives.
+            reads: how often that reads what a decision gives.
         """
         total, often = end, defaultdict(lambda: NOTHING, reads)
         # Readers first: how often a decision runs its jobs is known once those behind it have said what they read.

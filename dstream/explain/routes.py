@@ -103,7 +103,7 @@ class ItemFormat:
         input_format: in columns or not, with conditions.
         listed: they are those of a list, which becomes columns if the first steps are worth it: its first item; None:
             they are not.
-        is_batch: they are batches that another task has written: the operation that takes these knows their format.
+        is_batch: they are batches that another task has written: the operation that takes these has their format.
     """
 
     input_format: InputFormat = ONE_BY_ONE

@@ -113,8 +113,8 @@ def spark_stages(
     Args:
         end: the end of the plan; a writer may be missing, whose collection need not be there yet.
         cores: how many tasks run at the same time; None if unknown yet.
-        largest_small_side: how many bytes of one side of a join may travel to every task; below 0, none.
-        found: says what is kept of a `cache()`.
+        largest_small_side: how many bytes of one side of a join may be sent to every task; below 0, none.
+        found: returns what is stored of a `cache()`.
         columns: whether functions are read.
 
     Raises:
@@ -257,7 +257,7 @@ class _Ending:
         often = ONE if is_whole else Amount(0, 1)
         jobs = self._with_letters(found, items)
         if count > FEW:
-            jobs = Amount(found.least, None)  # What is large comes partition by partition, some ahead of time.
+            jobs = Amount(found.least, None)  # Large results are fetched partition by partition, some ahead of time.
         return Cost(jobs, python_stages=found) + before.times(often), dict.fromkeys(reads, often)
 
     def _with_letters(self, jobs: Amount, items: Items) -> Amount:

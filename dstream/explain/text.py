@@ -123,7 +123,7 @@ def heading(stages: Stages) -> str:
 
 
 def cost(stages: Stages) -> str:
-    """Return how many jobs and shuffles it takes; nothing for a plan that knows neither."""
+    """Return how many jobs and shuffles it takes; nothing for a plan without both."""
     if stages.python_stages == stages.shuffles == NOTHING and stages.job_count == ONE:
         return ""
     return f"{stages.job_count.of('job')}, {stages.shuffles.of('shuffle')}"
@@ -273,7 +273,7 @@ _ARROWS = {"pipe": "-->", "kept": "-.->", "sent": "-.->", "shuffle": "==>", "wri
 def as_mermaid(stages: Stages) -> str:
     """Write a flowchart: a box for each stage, an arrow for each exchange."""
     shown = folded(stages.stages, _MERMAID_STAGES)
-    # A comment of Mermaid ends with its line, and knows no escapes.
+    # A comment of Mermaid ends with its line, and has no escapes.
     about = (re.sub(r"[^ -~]", "?", line) for line in (summary(stages), *stages.notes))
     lines = [*(f"%% {line}" for line in about), "flowchart TD"]
     for number, one in enumerate(shown):

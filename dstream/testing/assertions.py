@@ -217,7 +217,7 @@ def assert_collected_eventually(seconds: float, fn: Callable[[list[T]], object])
     Example:
         >>> Stream.of(1, 2).collect(assert_collected_eventually(5, lambda numbers: None))
     """
-    given: Any = seconds  # Whatever the types say.
+    given: Any = seconds  # Callers without type checks may pass any value.
     if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0:
         raise ValueError(f"seconds must be a number above 0, not {shown(seconds)}")
     return AssertingSink(f"assert_collected_eventually({seconds!r}, {shown_function(running_function(fn, 'fn'))})", fn)

@@ -129,8 +129,8 @@ def on_both_engines(test: Any = None, /, *, partitions: Iterable[int] = (1, 2, 3
     """Let pytest run a test on the local engine, and on Spark with each number of partitions.
 
     The test takes `ctx`, a context with empty collections in memory, which is also the default one.
-    Where the test does not say in how many partitions `ctx.stream(items)` puts the items, it puts
-    them in as many as the case says. It may take fixtures too. Without Java the cases on Spark are
+    Where the test does not set in how many partitions `ctx.stream(items)` puts the items, it puts
+    them in as many as the case sets. It may take fixtures too. Without Java the cases on Spark are
     skipped.
 
     Args:

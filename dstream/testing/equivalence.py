@@ -118,7 +118,7 @@ def same_everywhere(
 ) -> Any:
     """Make sure that a pipeline gives the same on both engines, however its items are divided; return that.
 
-    The local engine says what is right. It also shows what would go wrong on workers: a function
+    The local engine defines the right result. It also shows what would fail on workers: a function
     that captures what cannot be pickled, that changes a captured variable, or that changes its
     items. Then Spark runs the pipeline once for each number of `partitions`, cut at random places,
     some parts empty, and once with one item in each (up to 16 items). Items without an order, those
@@ -134,7 +134,7 @@ def same_everywhere(
 
     Args:
         pipeline: takes one stream for each input; returns a stream or any result.
-        inputs: the items of each stream; `Parts` to say more about them.
+        inputs: the items of each stream; `Parts` to divide them otherwise.
         partitions: in how many partitions the items are divided, in turn.
         seed: chooses the cuts and the order; the message of a difference names it.
         engines: leave out `"spark"` for the checks that need no Java.
@@ -266,7 +266,7 @@ class _Trial:
 
 
 def _ignore(plan: Node) -> None:
-    """Look at a plan and say nothing."""
+    """Ignore a plan."""
 
 
 def _settled(pipeline: Callable[..., Any], streams: list[Stream[Any]]) -> tuple[Any, Exception | None]:

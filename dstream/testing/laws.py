@@ -41,9 +41,9 @@ def check_collector(
     - The collector and its containers survive pickling.
     - `accumulate_all` is a loop of the accumulator.
     - The finisher leaves the container as it is: it may be asked again, and the container filled further.
-    - What is deducted, if that can be, leaves what was there without it, whichever of the two came first.
+    - What is deducted, if that can be, leaves what was there without it, in either order of the two.
     - No item is changed.
-    - `IDENTITY_FINISH`, where it says so, holds. `UNORDERED` promises nothing that could be tried: it
+    - `IDENTITY_FINISH`, where it is declared, holds. `UNORDERED` promises nothing that could be tried: it
       allows an engine to give any of the results that some order would.
 
     Args:

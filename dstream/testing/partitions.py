@@ -160,7 +160,7 @@ class PartSplit(Generic[T]):
         """Yield the items, and note each one that is read."""
         self._note("part", self.number)
         for position, item in enumerate(self.items, self.first):
-            # Before it is given: a reader that stops there never comes back.
+            # Before it is given: a reader that stops there does not resume.
             self._note("item", position)
             if position in self.pausing:
                 time.sleep(self.pausing[position])
@@ -215,7 +215,7 @@ def partitionings(size: int, ordered: bool, counts: Iterable[int], seed: object)
 
 
 def _cuts(size: int, count: int, chance: random.Random, with_empty: bool) -> list[int]:
-    """Choose where to cut; a cut that comes twice makes an empty partition."""
+    """Choose where to cut; a cut that occurs twice makes an empty partition."""
     needed = count - 1
     fixed: list[int] = []
     if with_empty and needed >= 4:

@@ -188,7 +188,7 @@ class TestOutbox(NamesOfJet):
         return ordinals
 
     def _check(self, offered: Any, refused: Any, method: str) -> None:
-        """Refuse an item that comes too early, and one that is not the refused one."""
+        """Refuse an item that is offered too early, and one that is not the refused one."""
         if self.refused_now is not MISSING:
             now = shown(self.refused_now)
             raise self._breaks(
@@ -285,7 +285,7 @@ class ReadingProcessor(Processor):
         self._outbox = outbox
 
     def complete(self) -> bool:
-        """Emit items until one is refused, or none is left; say whether the source has ended."""
+        """Emit items until one is refused, or none is left; return whether the source has ended."""
         if not self._offsets and not self._is_restored:
             self._offsets = dict(self._source.begin())
             self._is_restored = True

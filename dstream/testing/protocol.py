@@ -62,7 +62,7 @@ def _copied(value: Any) -> Any:
 
 
 def _is_same(before: Any, now: Any) -> bool:
-    """Return whether a value is as its copy was; one that only knows itself has no state that could be seen."""
+    """Return whether a value is as its copy was; one that is equal only to itself has no visible state."""
     if before is now or getattr(type(before), "__eq__", None) is object.__eq__:
         return True
     try:
@@ -108,7 +108,7 @@ class ProcessorRun:
         processor: the one that is driven now.
         supplier: the one that made it.
         outbox: what it emits into; each bucket takes one item in each call.
-        outputs: what was emitted, by the ordinals of the edges, watermarks that went on included.
+        outputs: what was emitted, by the ordinals of the edges, forwarded watermarks included.
         saved: the last snapshot.
         run: as given.
     """
@@ -147,7 +147,7 @@ class ProcessorRun:
     # ---------------------------------------------------------------------------------------------------- what happens
 
     def process(self, ordinal: int, item: Any) -> None:
-        """Give it an item or a watermark, which goes on when the processor is done with it; then save."""
+        """Give it an item or a watermark, which is forwarded when the processor is done with it; then save."""
         if isinstance(item, Watermark):
             self.until_done("tick")
             self.until_done("try_process_watermark", item)

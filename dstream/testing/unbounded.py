@@ -80,7 +80,7 @@ class ManualSource(Generic[T]):
         return found
 
     def give(self, given: Mapping[int, Sequence[T]]) -> None:
-        """Add items to partitions; one that is not there yet comes up now."""
+        """Add items to partitions; one that is not there yet is added now."""
         # New lists, since those before are put back if the epoch fails.
         more = {str(number): [*self.partitions.get(str(number), ()), *items] for number, items in given.items()}
         self.partitions = {**self.partitions, **more}

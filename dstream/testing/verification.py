@@ -26,7 +26,7 @@ _MORE = 10_000
 """The items beyond the expected ones after which a processor counts as one without an end."""
 
 Checker = Callable[[list[Any], list[Any]], object]
-"""Takes what was expected and what was emitted by an edge, and says whether that is the same."""
+"""Takes what was expected and what was emitted by an edge, and returns whether that is the same."""
 
 
 def verify_processor(
@@ -92,7 +92,7 @@ class VerifiedProcessor:
         """Let it have one inbound edge.
 
         Args:
-            items: come by it; each `Watermark` among them moves time, goes on, and is expected in the output.
+            items: arrive by it; each `Watermark` among them moves time, is forwarded, and is expected in the output.
         """
         return self.inputs([items])
 
@@ -146,8 +146,8 @@ class VerifiedProcessor:
         """Set the comparison of the output; unset, items are the same ones in the same order.
 
         Args:
-            checker: takes the list that was expected and the one that was emitted, and says whether they are the same,
-                such as `same_items_in_any_order`.
+            checker: takes the list that was expected and the one that was emitted, and returns whether they are the
+                same, such as `same_items_in_any_order`.
         """
         return replace(self, checker=checked_function(checker, "checker"))
 
@@ -167,7 +167,7 @@ class VerifiedProcessor:
         """Run the processor with several outbound edges, or none, and compare.
 
         Args:
-            edges: what comes by each.
+            edges: what arrives by each.
 
         Raises:
             AssertionError: something else came, or the processor broke the protocol; the message names the run.
