@@ -53,7 +53,7 @@ class GraphBlock(NamedTuple):
 
     Attributes:
         outlet: its number.
-        sender: the number of the processor that it comes from.
+        sender: the number of the processor that sent it.
         items: one after another, with watermarks and marks among them.
     """
 
@@ -72,7 +72,7 @@ class GraphArrival(NamedTuple):
 
     Attributes:
         inlet: its number.
-        sender: the number of the task, or of the processor, that it comes from.
+        sender: the number of the task, or of the processor, that sent it.
         target: the number of the processor that it is for; None: the run decides.
         items: one after another, with watermarks and marks among them.
     """

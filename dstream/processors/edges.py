@@ -28,7 +28,7 @@ __all__ = ["Door", "EdgeRouter", "Feed", "Giving", "Sending", "checked_items", "
 def graph_groups(graph: VertexGraph) -> list[VertexGraph]:
     """Return the parts of a graph whose processors of one number can run in one task, in topological order.
 
-    A vertex belongs to the part of those before it, if all that leads to it comes from one part, from processors of the
+    A vertex belongs to the part of those before it, if all its edges begin in one part, at processors of the
     same number. Edges between parts are outlets of one and inlets of another, and carry blocks; those that are inlets
     or outlets of the graph stay as they are.
     """
@@ -124,7 +124,7 @@ class _ByKey(EdgeRouter):
 
     def __init__(self, edge: GraphEdge, sender: int, targets: range, all_targets: int) -> None:
         super().__init__(edge, sender, targets, all_targets)
-        # By shard first, as state is saved, so that each key comes to the processor that restores its shard.
+        # By shard first, as state is saved, so that each key reaches the processor that restores its shard.
         self._target_of = [target_of(shard, SHARDS, all_targets) for shard in range(SHARDS)]
 
     def _route(self, items: list[Any]) -> list[tuple[int, list[Any]]]:
@@ -181,8 +181,8 @@ class Sending:
     """The sender of the items of one processor by an edge.
 
     Args:
-        router: says which processors get them; None: there is one.
-        inflows: of the processors that they may go to, by their numbers.
+        router: decides which processors get them; None: there is one.
+        inflows: of the processors that may get them, by their numbers.
         sender: the number of the processor among those that send to these.
     """
 
@@ -295,7 +295,7 @@ class Feed:
     """Queue of arriving items, which passes them on as long as there is room.
 
     Args:
-        arrivals: what comes.
+        arrivals: what arrives.
         doors: one for each inlet, in order.
         ended: the numbers of the inlets that end with the arrivals.
 
@@ -312,7 +312,7 @@ class Feed:
         self.is_done = False
 
     def push(self) -> bool:
-        """Let some blocks in, and say whether there were any."""
+        """Let some blocks in, and return whether there were any."""
         is_any = False
         for _ in range(self._at_once):
             # Nothing more is read while earlier blocks find no room: this is the backpressure of a graph.

@@ -131,7 +131,7 @@ Place = tuple[str, int]
 """A vertex, and the number of one of its processors."""
 
 Saved = dict[Place, tuple[dict[Any, Any], TaskletState]]
-"""What processors saved, and what the run knows of each of them."""
+"""What processors saved, and what the run stores of each of them."""
 
 SLICE = 0.05
 """Seconds for processors without inputs in an epoch."""
@@ -265,12 +265,12 @@ class GraphExecution:
 
     @property
     def has_sources(self) -> bool:
-        """Whether a processor to which nothing leads goes on."""
+        """Whether a processor without inbound edges has not ended."""
         return any(each.is_source and not each.has_ended for each in self._tasklets)
 
     @property
     def has_own_work(self) -> bool:
-        """Whether a processor has something to do though nothing comes."""
+        """Whether a processor has something to do without items."""
         return any(each.has_own_work for each in self._tasklets)
 
     @property
@@ -399,7 +399,7 @@ class GraphExecution:
         return threads
 
     def counts(self) -> dict[str, tuple[list[int], list[int]]]:
-        """Return how many items came by each inbound edge and went by each outbound one, for each vertex."""
+        """Return how many items arrived by each inbound edge and were sent by each outbound one, for each vertex."""
         found: dict[str, tuple[list[int], list[int]]] = {}
         for each in self._tasklets:
             known = found.get(each.context.vertex)

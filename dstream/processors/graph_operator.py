@@ -74,7 +74,7 @@ class GraphShard:
         """Let the processors process the arrived items, and save; they run while the outputs are consumed.
 
         Raises:
-            IllegalStateError: something came, and the processors have completed.
+            IllegalStateError: an item arrived, and the processors have completed.
         """
         if self._states and all(TaskletState(*each).has_ended for each in self._states.values()):
             self._refuse(partials)
@@ -95,7 +95,7 @@ class GraphShard:
         try:
             for block in chain(run.epoch(arrivals, self._ended(moment)), run.save()):
                 yield None, block
-        except GeneratorExit:  # What reads the outputs has failed, and who knows with what calls `close_processors`.
+        except GeneratorExit:  # The reader of the outputs has failed, and calls `close_processors`.
             raise
         except BaseException as error:
             run.close(error)
@@ -103,7 +103,7 @@ class GraphShard:
         self._take(run.saved)
         counts = run.counts()
         self._passed, self._counted = _difference(counts, self._counted), counts
-        # 0.0 has passed in any epoch, so that a source goes on at once.
+        # 0.0 has passed in any epoch, so that a source continues at once.
         self._clock_deadline = None if not run.has_own_work else 0.0 if run.has_sources else moment.now + _TICK
         is_over = moment.new == END_OF_TIME or not (run.hears_time or self._hands_time_on)
         self._deadline = None if is_over else moment.new + 1
@@ -116,7 +116,7 @@ class GraphShard:
         return any(each.carries_blocks for each in self._graph.outlets)
 
     def _ended(self, moment: EpochTime) -> list[int]:
-        """Return the inlets that have ended; by those between parts, processors say it themselves."""
+        """Return the inlets that have ended; by those between parts, processors send their end themselves."""
         return [number for number, each in enumerate(self._graph.inlets) if self._is_told(number, each, moment)]
 
     def _is_told(self, number: int, edge: GraphEdge, moment: EpochTime) -> bool:
@@ -212,7 +212,7 @@ class GraphShard:
         return self._deadline
 
     def clock_deadline(self) -> float | None:
-        """Return when the processors have something to do though nothing comes: at once if there is a source."""
+        """Return when the processors have something to do without items: at once if there is a source."""
         return self._clock_deadline
 
     def entries(self) -> Iterator[tuple[Any, Any]]:

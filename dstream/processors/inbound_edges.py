@@ -101,7 +101,7 @@ Sender = tuple[int, int]
 
 
 class LeastWatermark:
-    """The least watermark of several senders, which never goes back.
+    """The least watermark of several senders, which never decreases.
 
     Args:
         senders: all there are.

@@ -201,7 +201,7 @@ class EdgeOutbox(NamesOfJet):
         return ordinals
 
     def _check_again(self, item: Any) -> None:
-        """Refuse an item that comes too early, or another one than that which was refused before."""
+        """Refuse an item that is offered too early, or another one than that which was refused before."""
         refused = self._refused
         if self._has_refused_now:
             raise IllegalStateError(

@@ -72,7 +72,7 @@ def supplied(end: E, cores: Callable[[], int]) -> Iterator[E]:
 
     Args:
         end: where the plan ends.
-        cores: says how many processors a vertex has that does not say it; asked if there is a graph.
+        cores: returns the number of processors of a vertex that sets none; called if there is a graph.
 
     Raises:
         Exception: what a meta-supplier raised, with its vertex; what `close` raises is logged.

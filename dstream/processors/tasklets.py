@@ -55,7 +55,7 @@ class ProcessorTasklet:
         has_ended: it is complete, and its end was sent by all edges.
         saved: what it saved last.
         has_saved: it has saved, and others have not yet: meanwhile its processor is not called.
-        received: how many items came by each inbound edge.
+        received: how many items arrived by each inbound edge.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class ProcessorTasklet:
             outbox.flush()
             return False
         self.saved, outbox.saved, self.has_saved = outbox.saved, None, True
-        # What finds no room goes out in the turns that follow: asked once more, the processor would save again.
+        # Items without room are sent in the turns that follow: called once more, the processor would save again.
         outbox.flush()
         return True
 
@@ -201,7 +201,7 @@ class ProcessorTasklet:
 
     @property
     def has_own_work(self) -> bool:
-        """Whether it has something to do though nothing comes: it is a source that goes on, or it ticks."""
+        """Whether it has something to do without items: it is a source that has not ended, or it ticks."""
         return not self.has_ended and (self.is_source or (self._ticks and self.processor.ticks_alone))
 
     @property
@@ -220,7 +220,7 @@ class ProcessorTasklet:
             return outbox.flush()
 
     def call(self) -> bool:
-        """Do a little, and say whether anything was done.
+        """Do a little, and return whether anything was done.
 
         Raises:
             Exception: what the processor raised, or the key function of an edge that it sends by.
@@ -282,7 +282,7 @@ class ProcessorTasklet:
         return True
 
     def _fill(self) -> bool:
-        """Take the next block, or marks up to a watermark that moves time; say whether anything was taken."""
+        """Take the next block, or marks up to a watermark that moves time; return whether anything was taken."""
         is_taken = False
         while (found := self._next()) is not None:
             is_taken = True
@@ -341,7 +341,7 @@ class ProcessorTasklet:
                 raise
 
     def _asking(self, method: str, *given: Any) -> Any:
-        """Call a method that says whether it is done: one that forgets to say so would be called for ever."""
+        """Call a method that returns whether it is done: one that returns None would be called for ever."""
         answer = self._calling(getattr(self.processor, method), *given)
         if answer is None:
             with naming(self._step):
@@ -368,7 +368,7 @@ class OwnThread:
 
     Args:
         tasklet: which one.
-        sources_go_on: says whether it may be called, if nothing leads to it.
+        sources_go_on: returns whether it may be called, if it has no inbound edges.
     """
 
     def __init__(self, tasklet: ProcessorTasklet, sources_go_on: Callable[[], bool]) -> None:

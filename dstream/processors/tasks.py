@@ -104,7 +104,7 @@ class FirstStage:
 
 
 def as_written(counts: EdgeCounts, first_stages: Sequence[FirstStage]) -> EdgeCounts:
-    """Return counts for the vertices that the user wrote: the input of a first stage came by that edge."""
+    """Return counts for the vertices that the user wrote: the input of a first stage arrived by that edge."""
     found = {vertex: (list(received), list(sent)) for vertex, (received, sent) in counts.items()}
     for first in first_stages:
         ((came,), _) = found.pop(first.name, ([0], []))
@@ -119,7 +119,7 @@ def whole(node: ProcessorGraph, cores: int, senders: Sequence[int], check: Calla
 
     Args:
         node: has the graph.
-        cores: how many processors a vertex has that does not say it.
+        cores: how many processors a vertex has that sets none.
         senders: how many send by each inlet.
         check: raises what ends the run.
     """
@@ -129,7 +129,7 @@ def whole(node: ProcessorGraph, cores: int, senders: Sequence[int], check: Calla
 
 @record(slots=False)
 class RunsPart:
-    """Runner of the processors of one number of a part of a graph: the number comes first, then their items."""
+    """Runner of the processors of one number of a part of a graph: the number is first, then their items."""
 
     runs: RunsGraph
 
