@@ -224,7 +224,7 @@ _WITH_SETTER = 6
 """Parts of a reduction whose last one sets the state."""
 _own_classes: weakref.WeakSet[type] = weakref.WeakSet()
 _copied_classes: weakref.WeakSet[type] = weakref.WeakSet()
-"""Classes that came from this process, and those that another one has sent."""
+"""Classes made by this process, and those that another one has sent."""
 
 
 def _complete_class(kind: type, state: Any) -> None:
@@ -354,7 +354,7 @@ _OPTIONS = ("bound", "contravariant", "covariant", "infer_variance")
 
 
 def _reduce_alias(pickler: ValuePickler, made: Any) -> Any:
-    # It takes no weak reference, so that it has no identity, and comes back as a copy.
+    # It takes no weak reference, so that it has no identity, and is copied.
     parts = (type(made), made.__name__, made.__value__, made.__type_params__)
     return NotImplemented if is_importable(made) else (_made_alias, parts)
 
@@ -391,7 +391,7 @@ _known: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
 
 
 def _identity(value: Any) -> str:
-    """Return the name under which processes know an object; in the one that made it, it comes back as itself."""
+    """Return the name of an object in all processes; in the process that made it, the name loads the object itself."""
     name = _identities.get(value)
     if name is None:
         name = _identities.setdefault(value, uuid4().hex)

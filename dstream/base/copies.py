@@ -43,7 +43,7 @@ Parts = Callable[[], Iterable[Any]]
 
 
 def copier_of(items: list[Any]) -> Copier | None:
-    """Return what copies some items as a pickle would, without one; None where only a pickle knows how.
+    """Return what copies some items as a pickle would, without one; None where only a pickle can.
 
     Immutable items are their own copies: numbers, strings, and tuples, named tuples and frozen dataclasses
     of them. What is there twice is one object in both.
@@ -124,7 +124,7 @@ _WITH_ZONES = frozenset({datetime, time})
 
 
 def is_known_zone(kind: object) -> bool:
-    """Say whether a class is one of Python's own time zones, whose methods do no more than to compute.
+    """Return whether a class is one of Python's own time zones, whose methods do no more than to compute.
 
     The name of its module is no sign of that: a class may call that as it likes.
     """
@@ -132,7 +132,7 @@ def is_known_zone(kind: object) -> bool:
 
 
 def is_zone_info(kind: object) -> bool:
-    """Say whether a class is `zoneinfo.ZoneInfo`."""
+    """Return whether a class is `zoneinfo.ZoneInfo`."""
     # Its module is slow to load, and code that has the class has loaded it.
     module = sys.modules.get("zoneinfo")
     return module is not None and kind is module.ZoneInfo

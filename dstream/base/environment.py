@@ -1,8 +1,8 @@
 """The installed distribution with its version, the check for a running Spark task, and temporary folders.
 
 The project on PyPI whose name is `dstream` is another one. What is imported is `dstream`, what is installed is
-`dstream-spark`, and every message that names a line for pip takes it from here. `pyproject.toml` says the same;
-`tests/house/test_distribution_name.py` compares both, and every such line of the pages and docstrings.
+`dstream-spark`, and every message that names a line for pip takes it from here. `pyproject.toml` contains the same
+name; `tests/house/test_distribution_name.py` compares both, and every such line of the pages and docstrings.
 """
 
 from __future__ import annotations

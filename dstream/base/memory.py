@@ -91,7 +91,7 @@ _FEW_PARTS = 8
 def _text_bytes(item: Any, depth: int = 2) -> int:
     """Return how many bytes an item has that is a text, or a short tuple with texts; 0 for all others.
 
-    What a class of the user's says of its length is not asked.
+    `__len__` of a class of the user's is not called.
     """
     for kind in _TEXTS:
         if isinstance(item, kind):
@@ -122,7 +122,8 @@ def pieces(items: Iterable[T], most: int) -> Iterator[list[T]]:
     """Yield the items in lists of up to `most`, of few megabytes where the items are large.
 
     The next list is read when it is asked for, while the caller may still hold the last one. A list ends before an
-    item that cannot be made, whose failure the next look meets: the caller's own about the items before comes first.
+    item that cannot be made, whose failure the next read raises: one of the caller's own, about the items before, is
+    first.
     """
     pace, count = BatchPace(most), 1
     take = BatchIterator(items).take if most > _MOST else _UpToFailure(items).take

@@ -41,7 +41,7 @@ copyreg.pickle(MappingProxyType, lambda view: (read_only, (dict(view),)))
 
 
 def dumps(value: Any) -> bytes:
-    """Pickle `value`, by value where it holds a class or function that only this process knows."""
+    """Pickle `value`, by value where it holds a class or function that exists in this process only."""
     try:
         # Items of a class of the program are not pickled twice.
         data = None if _begins_with_own(value) else pickle.dumps(value, protocol=5)
@@ -50,7 +50,7 @@ def dumps(value: Any) -> bytes:
         data = None
     if data is not None and not _has_own_names(data):
         return data
-    from dstream.base.by_value import dumps_by_value  # here: most of what is pickled is data, which every process knows
+    from dstream.base.by_value import dumps_by_value  # imported late: most of what is pickled is data
 
     return dumps_by_value(value)
 

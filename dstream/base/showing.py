@@ -50,7 +50,7 @@ def repeated(names: Iterable[str]) -> str:
 
 
 def near(file: str, line: int) -> str:
-    """Return a place as its user would say it: `orders.py:12`; in a notebook `cell 3, line 2`."""
+    """Return a source location in the user's terms: `orders.py:12`; in a notebook `cell 3, line 2`."""
     cell = cell_of(file)
     if cell is not None:
         return f"cell {cell}, line {line}"

@@ -147,7 +147,7 @@ def result_within(seconds: float, ask: Callable[[], T]) -> T | None:
     """Return the result of a function that another thread runs; None if it fails, or if it takes longer.
 
     Args:
-        seconds: how long to wait; the function goes on behind that, and its result is dropped.
+        seconds: how long to wait; the function continues after that, and its result is dropped.
         ask: the function, which may wait for another machine.
     """
     found: list[T] = []
@@ -267,9 +267,9 @@ class _Context(AbstractContextManager[T], Generic[T]):
             next(self._generator, None)
             return False
         try:
-            self._generator.throw(error)  # type: ignore[attr-defined]  # It comes from a function that yields.
+            self._generator.throw(error)  # type: ignore[attr-defined]  # It was made by a function that yields.
         except StopIteration:
-            return True  # The function caught the exception and came to its end.
+            return True  # The function caught the exception and ended.
         except BaseException as raised:
             # Python makes a RuntimeError of a StopIteration that leaves a generator (PEP 479).
             is_of_python = isinstance(error, StopIteration) and raised.__cause__ is error

@@ -26,8 +26,8 @@ R = TypeVar("R")
 
 
 # One form would serve pyright. mypy 2.4 settles the result of `downstream` before it has looked into `fn`: that of
-# `to_list()` is then a list of nothing, so the first forms say themselves what is made of items. Where that helps no
-# more, as for the keys of `mapping(fn, grouping_by(lambda item: ...))`, the last one lets it say Any.
+# `to_list()` is then a list of nothing, so the first forms declare what is made of items. Where that does not
+# help, as for the keys of `mapping(fn, grouping_by(lambda item: ...))`, the last one lets it infer Any.
 @overload
 def mapping(fn: Callable[[T], U], downstream: Collector[U, OfItems, list[U]]) -> Collector[T, object, list[U]]: ...
 @overload
@@ -302,7 +302,7 @@ def _element_batches(
 
 
 def _owners(ends: list[int], opened: list[Any]) -> list[Any]:
-    """Return the item that each element came from."""
+    """Return the item of each element."""
     lengths = (end - start for start, end in pairwise([0, *ends]))
     return [item for item, length in zip(opened, lengths, strict=True) for _ in range(length)]
 

@@ -94,7 +94,7 @@ def _ones(values: Sequence[Any]) -> list[int]:
 
 def _append_each(groups: dict[Any, Any], keys: list[Any], values: list[Any]) -> bool:
     """Append each value to the list of its key."""
-    # `map` looks each key up when its turn comes, so a key that came in before is found.
+    # `map` looks each key up at its turn, so a key that was added before is found.
     for key, value, values_of_key in zip(keys, values, map(groups.get, keys), strict=True):
         if values_of_key is None:
             groups[key] = [value]
@@ -107,7 +107,7 @@ def _append_known(groups: dict[Any, Any], keys: list[Any], values: list[Any]) ->
     """Append each value to the list of its key, if all keys have one."""
     try:
         lists: list[Any] = list(map(groups.get, keys))
-    except Exception:  # A key has no hash, or one that fails, which the check of the keys says in our words.
+    except Exception:  # A key has no hash, or one that fails: the check of the keys raises that.
         return False
     # Each list has an item, so that only a missing one is false.
     if not all(lists):
@@ -170,7 +170,7 @@ def _add_all_values(steps: tuple[Prepared, ...], containers: list[Any], values: 
 
 
 def _add_changes(steps: tuple[Prepared, ...], groups: dict[Any, list[Any]], keys: list[Any], values: list[Any]) -> bool:
-    """Add values to the containers of their keys, where each adds an int to each container; say whether they do."""
+    """Add values to the containers of their keys, where each adds an int to each container; return whether they do."""
     columns = zip(*values, strict=True)
     changes = [each.changes(column) for each, column in zip(steps, columns, strict=False) if each.changes is not None]
     if not changes or None in changes:

@@ -99,7 +99,7 @@ def _keep_one_without_a_hash(error: TypeError, items: Sequence[Any]) -> None:
 
 
 def _with_one_nan(container: set[Any]) -> set[Any]:
-    """Return the same items; a NaN that went through pickle is another object, which a set takes for another item."""
+    """Return the items with one NaN; a pickled NaN is another object, which a set takes for another item."""
     return container if are_canonical(list(container)) else set(map(canonical_or_itself, container))
 
 

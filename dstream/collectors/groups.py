@@ -231,7 +231,7 @@ def count_batch(keys: Keys, groups: Counter[Any], given: list[Any], batch: Seque
     known = len(groups)
     try:
         groups.update(given)
-    except Exception:  # A key has no hash, or one that fails, which the check says in our words.
+    except Exception:  # A key has no hash, or one that fails, which the check raises as the documented error.
         _all_checked(keys, given, batch)
         raise
     # New keys are the last ones of a dictionary.

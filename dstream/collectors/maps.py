@@ -1,6 +1,6 @@
 """Collectors whose result is a dictionary of one value per key: the `to_map` family.
 
-A key keeps the place where it was first seen, also when `merge` removed it and it came back.
+A key keeps the place where it was first seen, also when `merge` removed it and it was added again.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ class _Rules:
         refuse_awaitable(joined)
 
     def combine(self, left: dict[Any, Entry], right: dict[Any, Entry]) -> None:
-        # A NaN that went through pickle is another object; its canonical key is the one that `left` knows.
+        # A NaN that went through pickle is another object; its canonical key is the one that `left` has.
         self.add_entries(left, canonical_all(list(right)), list(right.values()))
 
 

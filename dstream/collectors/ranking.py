@@ -90,7 +90,7 @@ def _consider(better: Callable[[Any, Any], bool], key: Key, best: Ranked, item: 
 
 def _keep_better(better: Callable[[Any, Any], bool], key: Key, best: Ranked, rank: Any, item: Any) -> None:
     if best and best[0][0] is _NO_KEY:
-        best[:] = _with_keys(key, best)  # The best item came from another process, without its key.
+        best[:] = _with_keys(key, best)  # The best item was sent by another process, without its key.
     if not best or better(rank, best[0][0]):
         best[:] = [(rank, item)] if type(rank) in _plain() else _sendable([(rank, item)])
 
@@ -128,7 +128,7 @@ class _Sent(tuple[Any, Any]):
 
 
 class _NoKey:
-    """Placeholder of the key of an item that came from another process."""
+    """Placeholder of the key of an item that was sent by another process."""
 
     def __reduce__(self) -> str:
         return "_NO_KEY"  # Pickled as a global, so that `is` holds in every process.
@@ -152,7 +152,7 @@ def _sendable(pairs: Ranked) -> Ranked:
 
 
 def _with_keys(key: Key, pairs: Ranked) -> Ranked:
-    """Return the same pairs; those that came from another process without their keys have them again."""
+    """Return the pairs with all keys; those that were sent by another process without their keys get them again."""
     if _Sent not in kinds(pairs):
         return pairs
     found = [(rank if rank is not _NO_KEY else item if key is None else key(item), item) for rank, item in pairs]

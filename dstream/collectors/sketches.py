@@ -116,7 +116,7 @@ class _Ranks(Batched[float]):
         self.settle()
         if self._sketch is None or self._sketch.is_empty():
             return [math.nan] * len(shares)
-        # The sketch knows its ends, but is asked for quantiles of ranks, which are off there too.
+        # The sketch stores its ends, but is asked for quantiles of ranks, which are off there too.
         ends = {0.0: self._sketch.get_min_value(), 1.0: self._sketch.get_max_value()}
         estimates = self._sketch.get_quantiles(shares, True)
         return [ends.get(share, estimate) for share, estimate in zip(shares, estimates, strict=True)]

@@ -162,7 +162,7 @@ class Total(Batched[Number]):
         if held == _INTS:
             return sum(self._pending)
         if held == _FLOATS:
-            with suppress(OverflowError, ValueError):  # infinities: `ExactSum` knows what becomes of them
+            with suppress(OverflowError, ValueError):  # infinities: `ExactSum` adds them
                 return math.fsum(self._pending)  # type: ignore[arg-type]
         self.settle()
         if self._decimal is not None:
@@ -377,7 +377,7 @@ class Totals(Waiting[Number]):
         return self.merge(container, Total(None, count, 0, total, count))
 
     def add_each(self, groups: dict[Any, Any], keys: list[Any], values: list[Any]) -> bool:
-        """Take each number into the container of its key if all are ints; say whether they are."""
+        """Take each number into the container of its key if all are ints; return whether they are."""
         if not kinds(values) <= _INTS:
             return False
         container_of = groups.get
