@@ -103,7 +103,7 @@ class GraphEdge:
 
     @property
     def knows_senders(self) -> bool:
-        """Whether it matters which processor, or which part of a source, an item comes from."""
+        """Whether it matters which processor, or which part of a source, sent an item."""
         return self.order is not None or self.routing is Routing.ISOLATED
 
     @property

@@ -172,7 +172,7 @@ def connect(
     What is not given here is looked up in the environment (`DSTREAM_MASTER`, `DSTREAM_ENGINE`, `DSTREAM_STORAGE`,
     `DSTREAM_PICKLE`, `DSTREAM_DURABILITY`, `DSTREAM_WORKER_MEMORY`, `DSTREAM_BROADCAST_LIMIT`, `DSTREAM_LOCAL_LIMIT`,
     `DSTREAM_COLUMNS`, `DSTREAM_CLASS_ARCHIVE`, `DSTREAM_WARM`, `DSTREAM_LOG`, `DSTREAM_PROGRESS`), and then in the
-    file `dstream.toml` of the current folder or the nearest one above; `dstream docs configure` says more.
+    file `dstream.toml` of the current folder or the nearest one above; `dstream docs configure` has the details.
 
     Args:
         master: the Spark master, such as `"local[4]"` or `"spark://host:7077"`, or a server of Spark Connect, such as
@@ -181,7 +181,7 @@ def connect(
         engine: `"auto"`, the default: each plan runs in this process or on Spark, where it is estimated to end sooner;
             Spark starts when the first plan needs it. `"spark"` runs every plan there, and is the default with a
             `master` or a `config`, and where a session of Spark runs in this process that dstream has not started.
-            `"local"` is plain Python in this process, one item after another. `dstream docs engines` says more.
+            `"local"` is plain Python in this process, one item after another. `dstream docs engines` has the details.
         config: settings of Spark by name, such as `{"spark.executor.memory": "4g"}`. They override those of
             the table `[config]` of the file, one by one.
         storage: where collections live: a folder, `"file:///..."`, `"s3://..."`, `"sqlite:data.db"`,
@@ -189,7 +189,7 @@ def connect(
             made there before the first collection is.
         pickle: which pickled values are loaded from the storage: all (`"trusted"`), those of plain types
             and of `allowed` classes (`"restricted"`), or none (`"never"`). Without a word: `"trusted"` where only
-            this user can write, otherwise `"restricted"`; `dstream docs security` says why.
+            this user can write, otherwise `"restricted"`; `dstream docs security` gives the reasons.
         allowed: classes whose instances may be loaded in restricted mode.
         durability: what a change that returned survives: the death of any process (`"process"`, the default), or
             also that of the machine (`"power"`), which costs about ten times as much.
@@ -203,7 +203,7 @@ def connect(
         columns: whether tasks may evaluate functions without calling them: `"auto"` where the result is the same, the
             default; `"off"` never; `"verify"` both ways, and an EngineError where they differ. A global counts as it is
             when the plan runs: what a task does to the globals of a function in ways that no function of its module
-            shows, such as from another module, is not seen. `dstream docs columns` says more.
+            shows, such as from another module, is not seen. `dstream docs columns` has the details.
         class_archive: whether Spark on this machine starts from a file of the classes that Java loads, which is made in
             the user's folder of caches after the first use of Spark, if there is none; True without a word.
             `dstream docs configure` says more.

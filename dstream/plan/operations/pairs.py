@@ -113,7 +113,7 @@ class HashJoin(Pairing):
     Attributes:
         projecting: what of a right item is in the pair; None: all of it.
         is_inner: items that match nothing are left out; otherwise they are emitted once, with None.
-        broadcast_limit: how many bytes the right side may have; None: what the context says.
+        broadcast_limit: how many bytes the right side may have; None: the limit of the context.
         refresh_every: a job without an end reads the right side again after this number of seconds; None: never.
     """
 

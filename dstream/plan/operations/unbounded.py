@@ -43,7 +43,7 @@ class AssignTimestamps(Unary):
         idle_timeout: after this number of seconds without an item, a partition holds time back no longer; may be
             infinite.
         drop_before: items of before this timestamp are dropped; None: none is.
-        are_beside: items are `(None, (timestamp, item))`: their source knows the time of each, and they do not.
+        are_beside: items are `(None, (timestamp, item))`: their source has the time of each, and they do not.
     """
 
     is_of_epoch = True
