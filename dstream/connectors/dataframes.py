@@ -66,7 +66,7 @@ class TableItems:
     """Makes items of rows. It travels to workers.
 
     Attributes:
-        form: what each becomes.
+        form: the class of each item.
         names: those of the columns that are read.
         call: how the user has named the table.
     """
@@ -116,7 +116,7 @@ def misread_row(call: str, number: int | None, row: dict[str, Any], problem: Dec
         call: names the table.
         number: of the row, from 1; None: rows have no order.
         row: its values by their columns.
-        problem: what is wrong.
+        problem: the error.
     """
     place = "" if number is None else f", row {number:,}"
     seen = problem.plain()
@@ -281,7 +281,7 @@ class TableRows:
 
     @property
     def has_columns(self) -> bool:
-        """Whether rows can be read in columns."""
+        """Return whether rows can be read in columns."""
         return _has_columns(self.table, self.made)
 
     @property

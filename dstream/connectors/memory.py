@@ -44,7 +44,7 @@ LARGEST_CHUNK = 16_384
 
 
 _SIZED = frozenset({list, tuple, range, str, bytes, dict, set, frozenset, collections.deque})
-"""Types whose `len` is the number of what they give, whatever anybody does; a subclass may give anything."""
+"""Types whose `len` is always the number of their items; that of a subclass need not be."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -96,7 +96,7 @@ class Items(NamesOfStreams, Generic[T]):
     it is kept in the caller's memory and given again, and so is the exception that ended it.
 
     Args:
-        iterable: what `iter` accepts; a str gives its characters, a dict its keys.
+        iterable: an argument of `iter`; a str has its characters as items, a dict its keys.
         partitions: how many splits to make, some of them empty if there are fewer items.
 
     Raises:
@@ -126,12 +126,12 @@ class Items(NamesOfStreams, Generic[T]):
 
     @property
     def ordered(self) -> bool:
-        """Whether the items have an encounter order: all but those of a set do."""
+        """Return whether the items have an encounter order: all but those of a set do."""
         return not isinstance(self.iterable, (set, frozenset))
 
     @property
     def one_shot(self) -> bool:
-        """Whether the iterable can be read only once, and may be infinite."""
+        """Return whether the iterable can be read only once, and may be infinite."""
         return self._tape is not None
 
     def splits(self, parallelism: int) -> Iterable[ItemsSplit[T]]:
@@ -386,7 +386,7 @@ class Iterate(NamesOfStreams, Generic[T]):
 
     @property
     def bounded(self) -> bool:
-        """Whether something can end the items."""
+        """Return whether something can end the items."""
         return self.has_next is not None
 
     def count_splits(self, parallelism: int) -> int:

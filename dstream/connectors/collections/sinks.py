@@ -54,7 +54,7 @@ class OpenCollection(Generic[R]):
     """A collection that is written into.
 
     Attributes:
-        collection: what `collect` hands back.
+        collection: the result of `collect`.
         begin: begins an epoch of a job in the store of the collection.
     """
 
@@ -86,7 +86,7 @@ class CollectionSink(Replaceable, ABC, Generic[T, R]):
         name: that of the collection.
         label: the reducer as the user wrote it.
         replace: the collection's old content disappears in the same commit.
-        job: what names the job, so that it writes once however often it runs.
+        job: the name of the job, so that it writes once however often it runs.
         storage: where the collection is; None: in that of the context.
     """
 

@@ -64,7 +64,7 @@ class Stored(NamesOfStreams, Generic[T]):
 
     @property
     def ordered(self) -> bool:
-        """Whether the items have an encounter order: those of a list do."""
+        """Return whether the items have an encounter order: those of a list do."""
         return self.kind == "list"
 
     def opened(self, context: Collections) -> Source[T]:

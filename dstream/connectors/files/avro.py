@@ -69,7 +69,7 @@ class _Unread:
     Attributes:
         first: the number of the first.
         count: their number.
-        problem: what is wrong, as it follows the place in a message.
+        problem: the error, as it follows the place in a message.
         data: their first bytes, or the values of one as they are stored.
     """
 
@@ -167,7 +167,7 @@ class _Decoder:
     """The decoder of one file's blocks.
 
     Args:
-        head: what the file begins with.
+        head: the first bytes of the file.
         most: bytes that a record may take.
     """
 
@@ -221,7 +221,7 @@ class _Decoder:
 
         Raises:
             EOFError: it ends within a record.
-            TornRecord: what is in it has no end.
+            TornRecord: a value in it has no end.
         """
         assert block.data is not None, "its bytes are there"
         ends = [end for end, _ in self._schema.measured(block.data, block.count, self._most)]

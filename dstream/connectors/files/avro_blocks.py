@@ -30,7 +30,7 @@ class Header(NamedTuple):
     Attributes:
         schema: that of its records, as JSON in bytes.
         codec: how its blocks are compressed.
-        sync: what follows each block.
+        sync: the bytes behind each block.
     """
 
     schema: bytes
@@ -86,7 +86,7 @@ def blocks(stream: IO[bytes], head: Header, most: int) -> Iterator[Block]:
 
     Raises:
         EOFError: the file ends within a block.
-        ValueError: what follows is no block, or its codec is none that is read.
+        ValueError: the next bytes are no block, or its codec is not supported.
     """
     decompressed = _CODECS.get(head.codec)
     if decompressed is None:

@@ -189,7 +189,7 @@ class ColumnFormat:
 
     @property
     def is_known(self) -> bool:
-        """Whether the columns are known without an item."""
+        """Return whether the columns are known without an item."""
         return self.wanted is not None
 
     def check_item(self, item: Any) -> None:

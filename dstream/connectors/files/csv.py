@@ -41,9 +41,9 @@ class RowsOfFile:
     Args:
         part: the whole file.
         encoding: that of the file.
-        dialect: what `csv.reader` takes.
+        dialect: the arguments of `csv.reader`.
         names: those of the columns; None if the first row has them.
-        form: of what a row becomes; None for dictionaries.
+        form: that of the item of a row; None for dictionaries.
         most: bytes that a line may have, and characters that a record of several may have.
         fails: the first bad row ends the reading, so that nothing behind a line that is too long is read.
         in_columns: `arrow_rows` will be called.
@@ -282,7 +282,7 @@ class OtherDelimiters:
     """Words of errors about delimiters.
 
     Args:
-        dialect: what `csv.reader` takes; its delimiter is the one with which the file is read.
+        dialect: the arguments of `csv.reader`; its delimiter is the one with which the file is read.
     """
 
     def __init__(self, dialect: dict[str, Any]) -> None:
@@ -323,7 +323,7 @@ class OtherDelimiters:
 
     @property
     def are_likely(self) -> bool:
-        """Whether the header makes one of them likely."""
+        """Return whether the header makes one of them likely."""
         return bool(self._header)
 
     def refuse_single_column(self, where: str, header: str, lines: Iterable[str]) -> None:
@@ -379,7 +379,7 @@ class CsvReader:
 
     @property
     def has_columns(self) -> bool:
-        """Whether rows can be read in columns."""
+        """Return whether rows can be read in columns."""
         return is_like_ascii(self.encoding) and can_be_columns(dict(self.dialect), self.form)
 
     def divided(self, files: list[File], parallelism: int) -> list[tuple[Part, ...]]:

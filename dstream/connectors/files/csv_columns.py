@@ -56,7 +56,7 @@ class CsvColumns(TextColumns):
     """Makes columns of blocks.
 
     Args:
-        dialect: what `csv.reader` takes.
+        dialect: the arguments of `csv.reader`.
         names: those of the columns.
         form: of the items; None for dictionaries of texts.
     """

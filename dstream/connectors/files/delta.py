@@ -168,7 +168,7 @@ class DeltaTarget:
     Attributes:
         place: its folder.
         label: the reducer as the user wrote it.
-        writer: what tasks get, but for its run.
+        writer: the writer of tasks, without its run.
         replace: the files take the place of all earlier ones.
         refuse: a table that has files already.
     """
@@ -239,7 +239,7 @@ class DeltaJob:
     Attributes:
         log: that of the table.
         folder: stores epochs without items, which are not in the log.
-        app_id: what the log calls the job; None if no other process may commit it.
+        app_id: the name of the job in the log; None if no other process may commit it.
         replace: its files take the place of all earlier ones.
     """
 

@@ -58,7 +58,7 @@ class FileFormat(Protocol):
 
     @property
     def is_known(self) -> bool:
-        """Whether a file without items has contents all the same: its columns."""
+        """Return whether a file without items has contents all the same: its columns."""
         ...
 
     def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> Content:
@@ -68,7 +68,7 @@ class FileFormat(Protocol):
             file: takes the bytes.
             limit: of the content, in bytes.
             held: how many bytes may wait in memory until they are written.
-            known: what the files of a task have learned of their columns, by name.
+            known: the types of columns in the files of a task, by name.
         """
         ...
 
@@ -191,7 +191,7 @@ class LinesOfFiles(Protocol):
 
     @property
     def is_known(self) -> bool:
-        """Whether a file without items has a header."""
+        """Return whether a file without items has a header."""
         ...
 
     def begun(self) -> Lines:
@@ -227,7 +227,7 @@ class LineFormat:
 
     @property
     def is_known(self) -> bool:
-        """Whether there is a header."""
+        """Return whether there is a header."""
         return self.of.is_known
 
     def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> LineContent:

@@ -46,7 +46,7 @@ class JsonReader:
 
     @property
     def has_columns(self) -> bool:
-        """Whether values can be read in columns."""
+        """Return whether values can be read in columns."""
         return is_like_ascii(self.encoding) and self.parse_float is None and _can_be_columns(self.form)
 
     def divided(self, files: list[File], parallelism: int) -> list[tuple[Part, ...]]:

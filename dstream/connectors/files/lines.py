@@ -55,13 +55,13 @@ Measured on 120 MB: 128 KiB to 1 MiB cost the same, and less is better for a rea
 
 
 def is_divisible(file: File, encoding: str) -> bool:
-    """Whether several tasks may read the file, each a range of its bytes."""
+    """Return whether several tasks may read the file, each a range of its bytes."""
     return not is_compressed(file) and splits_at_newlines(encoding)
 
 
 @functools.cache
 def splits_at_newlines(encoding: str) -> bool:
-    r"""Whether text in this encoding can be cut behind every byte b"\n" and decoded piece by piece.
+    r"""Return whether text in this encoding can be cut behind every byte b"\n" and decoded piece by piece.
 
     That holds if each byte of ASCII is its character when it is alone (so UTF-16, EBCDIC and
     the stateful ISO-2022 codes fail), and if a newline behind any other byte, or behind any two, is
@@ -232,7 +232,7 @@ def whole_lines(part: Part, encoding: str, most: int, quote: str) -> Generator[l
 
 
 def is_like_ascii(encoding: str) -> bool:
-    """Whether bytes below 128 are characters of ASCII in this encoding, and text becomes UTF-8 without a loss."""
+    """Return whether bytes below 128 are ASCII in this encoding, and text becomes UTF-8 without a loss."""
     return codecs.lookup(encoding).name in _LIKE_ASCII
 
 

@@ -297,7 +297,7 @@ class OpenParquet:
 
     @cached_property
     def has_lists(self) -> bool:
-        """Whether a row may have several values in a column."""
+        """Return whether a row may have several values in a column."""
         schema = self.file.schema
         return any(schema.column(index).max_repetition_level for index in range(len(schema)))
 
@@ -425,7 +425,7 @@ class _Large(NamedTuple):
 
 
 def _is_small(parquet: OpenParquet, group: RowGroup, rows: int) -> bool:
-    """Whether the rows of a batch take few bytes even if each had all values of its row group."""
+    """Return whether the rows of a batch take few bytes even if each had all values of its row group."""
     metadata = parquet.file.metadata.row_group(group.index)
     least = min(rows, metadata.num_rows) * metadata.total_byte_size
     return not metadata.num_rows or (least <= DECODED_BYTES and not parquet.has_lists)

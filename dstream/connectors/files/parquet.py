@@ -376,7 +376,7 @@ class ParquetReader:
 
     @property
     def has_columns(self) -> bool:
-        """Whether rows can be read in columns."""
+        """Return whether rows can be read in columns."""
         return are_parts_plain(self.form)
 
     def arrow_rows(self, part: RowGroups, misread: OnMisread) -> Iterator[ArrowRows | Iterator[Any]]:

@@ -47,7 +47,7 @@ __all__ = [
 
 
 STAGED = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")
-"""The names of what tasks write: the run, then the attempt."""
+"""The names of the files that tasks write: the run, then the attempt."""
 
 _RECORD = re.compile(r"[0-9a-f]{32}")
 _LEVEL = r"[^/\0._=][^/\0=]*=[^/\0]*/"
@@ -181,7 +181,7 @@ class FolderState:
         """Return the hidden names of the files that all jobs hold back.
 
         Raises:
-            SinkError: what is written down of one of them cannot be read.
+            SinkError: the record of one of them cannot be read.
         """
         records = [name.removesuffix(".json") for name, _ in self.place.entries(f"{HIDDEN}/jobs")]
         held = [each for record in records if _RECORD.fullmatch(record) for each in self.held(record)[0]]
@@ -354,10 +354,10 @@ def publish(
         folder: where.
         record: that of the job.
         epoch: its number.
-        staged: name and size of what each task wrote, in order.
+        staged: name and size of the file of each task, in order.
         named: gives the name of a file from the number of the commit, and its own within that.
         replace: all files of earlier commits disappear.
-        joined: what tasks wrote, of which some of `staged` were made.
+        joined: files of tasks of which some of `staged` were made.
 
     Raises:
         IllegalStateError: something is not there, or not as it was written; nothing was changed.

@@ -50,10 +50,10 @@ class FileJob:
     Attributes:
         record: where the folder remembers the job.
         is_named: others may commit it too.
-        prefix: what the names of the files begin with.
-        suffix: what they end with.
+        prefix: the beginning of the names of the files.
+        suffix: their end.
         replace: they take the place of all earlier ones.
-        held: what the job holds back, if it joins the files of several epochs.
+        held: the output that the job holds back, if it joins the files of several epochs.
     """
 
     folder: FolderState
@@ -152,12 +152,12 @@ class FileSink(Replaceable, Generic[T]):
     """The reducer that `to_files` returns.
 
     Attributes:
-        place: what is written into.
+        place: the folder to write into.
         label: the reducer as the user wrote it.
         form: how items become bytes.
         partitions: the folders that items are written into.
         rolling: when files end.
-        name: what the names of the files begin with.
+        name: the beginning of the names of the files.
         replace: the files take the place of all earlier ones.
     """
 

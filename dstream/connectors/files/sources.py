@@ -76,7 +76,7 @@ class FormatInArrow(Format, Protocol):
 
     @property
     def has_columns(self) -> bool:
-        """Whether items can be read in columns."""
+        """Return whether items can be read in columns."""
         ...
 
     @property
@@ -159,7 +159,7 @@ class RecordFiles(NamesOfStreams):
         maker: the name of the function that made it.
         paths: which files.
         format: that of the files.
-        options: what all such sources take.
+        options: the options of all such sources.
         shown: other arguments by name, as they are shown.
     """
 
@@ -185,7 +185,7 @@ class RecordFiles(NamesOfStreams):
 
     @property
     def has_columns(self) -> bool:
-        """Whether items can be read in columns: no pairs can, nor items of sources that handle bad records."""
+        """Return whether items can be read in columns: no pairs can, nor items of sources that handle bad records."""
         return getattr(self.format, "has_columns", False) and self.options == Options(False, "fail", None)
 
     @property
@@ -333,9 +333,9 @@ def misread_at(
         file: that of the record.
         number: gives that of its first line.
         text: that of the record.
-        problem: what the parser raised.
+        problem: the error of the parser.
         said: the words behind the place in the message.
-        unit: what is numbered.
+        unit: the thing that is numbered.
     """
     from dstream.schema.decoders import DecodeError  # here: only a bad record needs it
 

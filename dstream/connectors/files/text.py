@@ -59,7 +59,7 @@ class TextFiles(RecordFiles):
 
     @property
     def gives_texts(self) -> bool:
-        """Whether its blocks may become columns of texts."""
+        """Return whether its blocks may become columns of texts."""
         return not self.options.with_path and self.on_bad == "fail" and self.into is None
 
     @property
@@ -257,7 +257,7 @@ class WatchedFiles(NamesOfStreams):
 
     @property
     def has_columns(self) -> bool:
-        """Whether its items can be read in columns."""
+        """Return whether its items can be read in columns."""
         return self.format == "json" and is_like_ascii(self.encoding)
 
     @property

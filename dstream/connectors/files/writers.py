@@ -192,10 +192,10 @@ class FileWriter:
 
     Attributes:
         place: where, on a file system that driver and tasks share.
-        run: what the names of all of them begin with.
+        run: the beginning of the names of all of them.
         partitions: the folder that an item is written into.
         rolling: when files end.
-        prefix: what the names of files begin with that need no other name later; None if a commit gives them theirs.
+        prefix: the beginning of the names of files that need no other name later; None if a commit gives them theirs.
     """
 
     place: OutputFolder

@@ -281,8 +281,8 @@ class KafkaRecord(NamedTuple, Generic[K, V]):
         offset: its place there; offsets grow, and some are left out.
         timestamp: milliseconds since 1970, of its producer or of the broker, by the setting of the topic; None if it
             has none.
-        key: what was made of its key; None if it has none.
-        value: what was made of its value; None if it has none, which means that the key was removed.
+        key: made of its key; None if it has none.
+        value: made of its value; None if it has none, which means that the key was removed.
         headers: names and values, in order.
     """
 

@@ -110,7 +110,7 @@ def kafka_settings(
         config: as confluent-kafka takes it; a value `env:NAME` or `file:path` refers to a secret.
         kind: the client that they are for, `"Consumer"` or `"Producer"`.
         kept: names of settings that the caller makes itself.
-        defaults: what the client is made with beside `config`, which may contradict it.
+        defaults: further settings of the client, which `config` may contradict.
 
     Raises:
         SetupError: the library is not installed, or a secret that `config` refers to is not here.
@@ -178,7 +178,7 @@ class OpenClients(Generic[T]):
         return self._by_process.setdefault(os.getpid(), {})
 
     def of(self, *key: Any, make: Callable[[], T]) -> T:
-        """Return what was made for a key, or make it."""
+        """Return the object of a key, or make it."""
         with self._lock:
             here = self._here()
             if key not in here:

@@ -129,7 +129,7 @@ class KafkaJob:
 
     @property
     def is_done(self) -> bool:
-        """Whether this epoch, or a later one, is in the topic."""
+        """Return whether this epoch, or a later one, is in the topic."""
         self._is_done = self._is_done or self.transactions.epoch() >= self.epoch
         return self._is_done
 
@@ -138,7 +138,7 @@ class KafkaJob:
         """The writer that stages messages. The list is made on first use."""
         if self._begun is None:
             store: ListStore = self.context.get_list(self.name).store
-            # What was staged later takes the place of what was staged earlier, of other epochs and of other runs.
+            # Messages that are staged later replace those that were staged earlier, of other epochs and of other runs.
             turn = time.time_ns() // 1000
             begun = store.begin(_STAGING, turn, replace=True)
             while begun.is_done:  # The clock of another machine is ahead.
@@ -333,7 +333,7 @@ class KafkaSink(Generic[T]):
         return
 
     def open(self, context: Collections) -> KafkaTarget:
-        """Look for the topic.
+        """Check that the topic exists.
 
         Raises:
             SinkError: it does not exist, or there is no answer.
@@ -392,7 +392,7 @@ class PassingKafkaSink(ImmediateSink[T]):
     writer: MessageWriter
 
     def open(self, context: Collections) -> PassingKafkaSink[T]:
-        """Look for the topic; it is its own target.
+        """Check that the topic exists, and return itself as the target.
 
         Raises:
             SinkError: it does not exist, or there is no answer.

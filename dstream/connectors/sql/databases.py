@@ -235,7 +235,7 @@ class StagedColumn:
 
     @property
     def stored_type(self) -> Any:
-        """The type of what is written."""
+        """The type of the values that are written."""
         import sqlalchemy as sa
 
         return sa.TEXT() if self.has_texts_of_moments else self.type
@@ -277,7 +277,7 @@ class _UnfitError(ValueError):
 
 
 def _stored(column: StagedColumn, value: Any, item: Any) -> Any:
-    """Return what a column stores for a value: JSON, the value of a member, or the text of what has no type there."""
+    """Return the stored form of a value in a column: JSON, the value of a member, or a text where SQL has no type."""
     if column.is_json and type(value) not in _OF_JSON and not _is_null_of_json(value):
         try:
             return plain(value)

@@ -108,7 +108,7 @@ class Rows:
     """Makes items of rows.
 
     Attributes:
-        form: what each becomes; None: a named tuple.
+        form: the class of each item; None: a named tuple.
     """
 
     form: ItemDecoder | None
@@ -187,7 +187,7 @@ class LostValue:
 
     Attributes:
         text: the value as the database has it.
-        problem: what the driver raised.
+        problem: the error of the driver.
     """
 
     text: str

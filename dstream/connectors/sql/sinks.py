@@ -52,7 +52,7 @@ class SqlJob:
 
     @property
     def is_done(self) -> bool:
-        """Whether this epoch, or a later one, was committed."""
+        """Return whether this epoch, or a later one, was committed."""
         import sqlalchemy as sa
 
         if self._is_committed or not self.is_named:

@@ -61,7 +61,7 @@ class SqlRows(NamesOfStreams):
 
     @property
     def ordered(self) -> bool:
-        """Whether the rows have an order: that of the one query."""
+        """Return whether the rows have an order: that of the one query."""
         return self.ranges is None
 
     def count_splits(self, parallelism: int) -> int:

@@ -236,7 +236,7 @@ class SqlWriter:
     """Travels to the tasks. Each attempt fills a table of its own.
 
     Attributes:
-        run: what the names of its tables begin with.
+        run: the beginning of the names of its tables.
         is_exact: items have no other fields than the columns.
     """
 
