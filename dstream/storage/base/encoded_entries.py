@@ -59,7 +59,7 @@ class Portions(Generic[T]):
     """Cuts rows into lists, learning how large the rows are; the first row of all is measured.
 
     Args:
-        rows: what is cut.
+        rows: those to cut.
         most: how many rows a list may have however small they are.
     """
 
@@ -232,7 +232,7 @@ def updated(
     Args:
         codec: that of the collection.
         old: the stored values, empty or None where there is none.
-        written: what a job has written for each key, encoded as if it were a value.
+        written: the value that a job has written for each key, encoded as if it were stored.
         update: makes the new values.
     """
     result = {}
@@ -249,7 +249,7 @@ def updated(
 def entries_as(codec: Codec, receipts: Sequence[Entries]) -> tuple[Codec, dict[bytes, bytes]]:
     """Return all entries, by key; the first one decides types that are still open.
 
-    Bytes do not depend on the types, so they stay; but a strict map refuses what it would not have taken.
+    Bytes do not depend on the types, so they stay; but a strict map refuses values that it would not have taken.
     """
     for written in receipts[:1]:
         codec = settled(codec, written.codec)
@@ -340,7 +340,7 @@ def encoded_bucket(
     Raises:
         ValueError: a key belongs into another bucket.
     """
-    is_update = isinstance(merge, Update)  # What is written are no values of the map then.
+    is_update = isinstance(merge, Update)  # The written values are not those of the map then.
     checking = replace(codec, value=None) if is_update else codec
     encoded = {}
     for key, value in entries:
@@ -381,7 +381,7 @@ class EntryWriter:
 
     Attributes:
         buckets: the number of parts into which the keys are divided.
-        is_merging: what is written are no values of the map, so they decide no types, and are not checked.
+        is_merging: the written values are not those of the map, so they decide no types, and are not checked.
     """
 
     codec: Codec

@@ -60,12 +60,12 @@ def _named(
 class NamedFolder:
     """A folder that turns errors of the file system, such as a full disk, into an EngineError with a name in it.
 
-    What user functions raise while a file is open is not touched. A file that is missing is a FileGoneError,
+    Errors of user functions while a file is open are not touched. A file that is missing is a FileGoneError,
     since that is how a vacuum shows.
 
     Attributes:
         folder: the folder itself.
-        title: what errors call the collection.
+        title: the name of the collection in errors.
         seen: the folders in it that were found to be no links. Each is looked at once.
     """
 
@@ -262,7 +262,7 @@ class Trust:
 
     Attributes:
         folder: that of the storage.
-        pickles: what is loaded at most.
+        pickles: those that are loaded at most.
         is_judging: the user has not set which pickles are loaded: that depends on which users can write there.
     """
 

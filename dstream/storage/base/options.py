@@ -31,7 +31,7 @@ def check_format(title: str, found: object, known: object) -> None:
     """Refuse data of another version of dstream.
 
     Args:
-        title: what it is, for the message.
+        title: its name, for the message.
         found: the format that it names; None if it names none.
         known: the one that this version reads.
 
@@ -210,7 +210,7 @@ class ViewOvertakenError(IllegalStateError):
 
     Args:
         name: of the list.
-        view: what cannot be read any more.
+        view: the state that cannot be read any more.
     """
 
     def __init__(self, name: str, view: ListView) -> None:

@@ -35,12 +35,12 @@ class Codec:
     """Turns the keys and values of one collection into bytes and columns; it travels to tasks.
 
     Attributes:
-        kind: what the collection is.
+        kind: that of the collection.
         name: its name.
-        key: what its keys are; None if that is not decided yet, and for a list.
-        value: what its values or items are; None if that is not decided yet.
+        key: the type of its keys; None if that is not decided yet, and for a list.
+        value: the type of its values or items; None if that is not decided yet.
         strict: refuses keys and values that are not exactly of their types.
-        pickles: what may be loaded by name, with the classes of the types among it.
+        pickles: the classes that may be loaded by name, with the classes of the types among it.
     """
 
     kind: Kind
@@ -71,7 +71,7 @@ class Codec:
 
     @property
     def is_decided(self) -> bool:
-        """Whether the types of keys and values are known."""
+        """Return whether the types of keys and values are known."""
         wanted = [self.value] if self.kind == "list" else [self.key, self.value]
         return not any(self._is_open(found) for found in wanted)
 
@@ -165,7 +165,7 @@ class Codec:
         """Return a fresh value.
 
         Raises:
-            IllegalStateError: the bytes are no value, or its class cannot take what is stored.
+            IllegalStateError: the bytes are no value, or its class does not accept the stored fields.
             TypeError: its class is not found, has changed, or may not be loaded.
         """
         try:
@@ -298,7 +298,7 @@ class Codec:
         return f"{self.kind} {self.name!r}"
 
     def _is_open(self, found: ColumnType | None) -> bool:
-        # A strict collection takes what was declared; a first value must not narrow it.
+        # A strict collection takes the declared types; a first value must not narrow it.
         return found is None or (found.is_open and not self.strict)
 
     def _decided(

@@ -23,8 +23,8 @@ def described_codec(data: Any, kind: Kind, name: str, options: Options, pickles:
     """Return the codec that `Codec.to_json` has described.
 
     Raises:
-        IllegalStateError: what is stored describes no types.
-        ValueError: the options contradict what is stored; the message names both.
+        IllegalStateError: the stored description has no types.
+        ValueError: the options contradict the stored ones; the message names both.
     """
     asked = Codec.of(kind, name, options, pickles)
     try:
@@ -137,5 +137,5 @@ def settled(known: Codec, written: Codec) -> Codec:
 
 
 def _settled(known: ColumnType | None, found: ColumnType | None, is_strict: bool) -> ColumnType | None:
-    # A strict collection takes what was declared; what a task has found must not narrow it.
+    # A strict collection takes the declared types; those that a task has found must not narrow it.
     return found if known is None or (known.is_open and not is_strict) else known

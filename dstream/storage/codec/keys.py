@@ -119,7 +119,7 @@ def _encode(key: Any) -> bytes:
     """Encode any key or part of a key, None among them."""
     if key is None:
         return b"n"
-    # Members that compare as something else, such as those of an IntEnum, are encoded as what they equal.
+    # Members that compare as something else, such as those of an IntEnum, are encoded as the values that they equal.
     if isinstance(key, enum.Enum) and type(key).__eq__ is object.__eq__:
         return _encode_member(key)
     # `FieldNan` replaces NaN in fields of dataclasses from Python 3.13 on, and is the same key.
@@ -426,7 +426,7 @@ def _without_numpy(key: Any) -> Any:
     """Return the Python equivalent of a scalar of NumPy, and any other key as it is.
 
     Raises:
-        UnstableKeyError: what the scalar equals depends on its unit.
+        UnstableKeyError: the value that the scalar equals depends on its unit.
     """
     kind = type(key)
     # By names, so that NumPy need not be imported to find out that a key is none of it.

@@ -51,7 +51,7 @@ _PLAIN = {
 """Classes that restricted mode loads besides `allowed`: they make values, and have no other effect."""
 
 _PLAIN_CLASSES = frozenset((module, name) for module, names in _PLAIN.items() for name in names.split())
-_READ_ONLY = (read_only.__module__, read_only.__qualname__)  # what `to_unmodifiable_map` makes
+_READ_ONLY = (read_only.__module__, read_only.__qualname__)  # the result of `to_unmodifiable_map`
 _OWN_FUNCTIONS = frozenset({"numpy-value", "optional", "read-only"})
 _BUILD = pickle.BUILD
 _PLAIN_VALUE = b"plain-value"
@@ -114,7 +114,7 @@ class Pickles:
                 return pickle.loads(data)
             except (ImportError, AttributeError) as error:
                 raise ClassRefusedError(f"the class of a pickled value cannot be found here: {error}") from error
-        # Only the slow unpickler, written in Python, can refuse to change what is no plain object; it is used where
+        # Only the slow unpickler, written in Python, can refuse to change objects that are not plain; it is used where
         # that may be tried: where BUILD may be, or an instance of a class that only its fields may make.
         is_careful = _BUILD in data or _PLAIN_VALUE in data
         unpickler = _CarefulUnpickler if is_careful else _RestrictedUnpickler
@@ -274,7 +274,7 @@ class _CarefulUnpickler(_Restricted, pickle._Unpickler):
 
 _OF_A_DICT = (("collections", "Counter"), ("collections", "OrderedDict"), _READ_ONLY)
 _SCALARS = frozenset({bool, bytes, complex, float, int, str, type(None), date, datetime, time, timedelta, timezone})
-"""Not all immutable types: what a pickle may give to a plain type's constructor, which calls methods of some others."""
+"""Types that a pickle may pass to a plain type's constructor, which calls methods of other immutable types."""
 
 
 def _are_scalars(values: Any) -> bool:

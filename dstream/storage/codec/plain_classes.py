@@ -178,7 +178,8 @@ def _has_plain_classes(name: str, attributes: int) -> bool:
 def _pickled(kind: type) -> bytes | None:
     try:
         return pickling.dumps(kind)
-    except Exception:  # its methods use what cannot travel, such as a connection; the class is then not known there
+    except Exception:
+        # Its methods use objects that cannot be pickled, such as a connection; the class is then not known there.
         return None
 
 

@@ -67,7 +67,7 @@ class ValueEncoding:
         Raises:
             TypeError: the value can only be pickled, and `pickles` does not allow it.
         """
-        # Most values are such, and need no search for what msgpack mistakes.
+        # Most values are such, and need no search for values that msgpack mistakes.
         if type(value) in _SCALARS:
             if is_large(value):
                 return _large(value)

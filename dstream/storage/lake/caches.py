@@ -46,7 +46,7 @@ _BYTES_KEPT = 64 << 20
 
 
 class Values(Protocol):
-    """The values of a bucket by the identity of their keys: a dict of all, or what looks them up."""
+    """The values of a bucket by the identity of their keys: a dict of all, or an object that looks them up."""
 
     def get(self, key: Any, /) -> Any:
         """Return the value of a key, None if there is none."""
@@ -120,7 +120,7 @@ class BucketCache:
     def entries(self, bucket: int, files: tuple[DataFile, ...], version: int, layout: Layout) -> Values | None:
         """Return the values of a bucket by the identity of their keys, None if its values are too large to be kept.
 
-        What it holds stays the cache's own. `files` are the live ones as of the commit `version`.
+        Its contents stay the cache's own. `files` are the live ones as of the commit `version`.
         """
         known = self.up_to_date(bucket, files, layout)
         if known is not None:
@@ -149,7 +149,7 @@ class BucketCache:
 
         Files newer than the cached version hold all that was changed since, also when they were folded
         together with older ones meanwhile: then they hold the newest of those too. But when the oldest
-        file of all is newer, what was removed before has left no trace.
+        file of all is newer, entries that were removed before have left no trace.
         """
         # It leaves the cache first, since its dict is changed in place, and a file that was removed may stop this
         # halfway.
@@ -190,7 +190,7 @@ class BucketCache:
 
     def _read_into(self, bucket: _Bucket, file: DataFile, layout: Layout) -> None:
         columns = ("key", "_pk", "_del", "value", "_pv")
-        # Rows of removed entries are read as well: they remove what older files have put into the dict.
+        # Rows of removed entries are read as well: they remove entries of older files from the dict.
         for keys, batch in newest_rows(self._folder, [file], layout, columns, keep_removed=True):
             values = layout.values(batch)
             known = identities(layout, keys)

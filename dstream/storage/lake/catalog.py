@@ -158,7 +158,7 @@ class Description:
 _LONGEST = 150
 _HEAD = b'{"crc32":"'
 _MARK = f"{LOG}/_made"
-"""Is in the folder of a collection before its name is. A name without it names what was removed."""
+"""The file that is in the folder of a collection before its name. A name without it is that of a removed collection."""
 _GENERATION = re.compile(r"names/[^/]+/[^/]+/\d+\.json")
 
 

@@ -36,7 +36,7 @@ class LakeList(LakeCollection):
     """A handle to a list."""
 
     has_columns = True
-    """Splits give what they hold in columns."""
+    """Splits yield their contents in columns."""
 
     def __init__(self, catalog: LakeCatalog, description: Description) -> None:
         super().__init__(catalog, description)

@@ -143,7 +143,7 @@ def _kind(old: Any, new: Any) -> Any:
 
 
 _MOST_COUNTED = 100
-"""Commits that are read to count what a journal has left: each is a small file."""
+"""Commits that are read to count the events that a journal has left: each is a small file."""
 
 
 def _opened(catalog: LakeCatalog, description: Description, asked: Options) -> LakeMap:
@@ -157,7 +157,7 @@ class LakeMap(LakeCollection):
     """A handle to a map or a cache."""
 
     has_columns = True
-    """Splits give what they hold in columns."""
+    """Splits yield their contents in columns."""
 
     def __init__(self, catalog: LakeCatalog, description: Description) -> None:
         super().__init__(catalog, description)
@@ -261,7 +261,7 @@ class LakeMap(LakeCollection):
     def _published(self, change: Change, places: list[tuple[int, Any]], olds: list[Any], version: int) -> bool:
         """Write the change and make it the next commit; other commits that leave its keys alone do not matter.
 
-        What was written stays if the commit failed halfway: an object store may still carry it out.
+        Written files stay if the commit failed halfway: an object store may still carry it out.
         """
         log, begun = self._log, version
         while True:

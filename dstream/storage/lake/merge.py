@@ -77,7 +77,7 @@ class MergePlan:
 
     @property
     def reads_current(self) -> bool:
-        """Whether the new entries depend on the old ones."""
+        """Return whether the new entries depend on the old ones."""
         return self.merge is not None or self.journal
 
 
@@ -109,7 +109,7 @@ def merge_bucket(
     with DataWriter(folder, layout.schema, bucket, prefix) as writer:
         rows = _Runs(writer, layout.is_sorted)
         for keys, values in _rows(folder, new):
-            # Taken out, so that the rest is what a job that replaces everything removes.
+            # Taken out, so that a job that replaces everything removes the rest.
             before = [olds.pop(key, (None, None))[1] for key in identities(layout, keys)]
             if isinstance(plan.merge, Revision):  # Keys that are no longer there get no value.
                 keys, before, values = _present(keys, before)
@@ -403,7 +403,7 @@ _SHORTEST_RUN = MAX_FILES // 2
 Fold = tuple[tuple[DataFile, ...], tuple[DataFile, ...]]
 """Files, and those that replace them."""
 Reader = Callable[[Sequence[DataFile], Layout], Read]
-"""Makes what reads some files of a bucket, oldest first."""
+"""Makes the reader of files of a bucket, oldest first."""
 
 
 def _plainly(files: Sequence[DataFile], layout: Layout) -> Read:
@@ -452,7 +452,7 @@ def _one_file(
     if can_sort and (sort or table.num_rows > ROWS_IN_GROUP) and table.nbytes <= _SORTED_BYTES:
         table = sorted_by_key(table)
     written = write_parts(folder, table.combine_chunks().to_batches(), files[-1].bucket)
-    # With the version of the newest input it stays older than what others have committed meanwhile, which then wins.
+    # With the version of the newest input it stays older than commits of others meanwhile, which then win.
     return (written._replace(version=files[-1].version),)
 
 

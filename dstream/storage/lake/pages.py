@@ -74,7 +74,7 @@ class PageCache:
 
         Args:
             files: those of a bucket, oldest first.
-            layout: what their columns mean.
+            layout: the meaning of their columns.
             key: the identity of the key.
 
         Returns:
@@ -213,7 +213,7 @@ class _FilePages:
     def size_of(self, number: int) -> int:
         """Return an estimate of the bytes of a cached page, or of all that is known of the file."""
         if number == _FOOTER:
-            # What Parquet makes of a footer takes several times its bytes (pyarrow 26).
+            # A parsed footer of Parquet takes several times its bytes (pyarrow 26).
             return int(8 * self.metadata.serialized_size)
         page = self.pages[number]
         return 0 if page is None else page.size
@@ -268,7 +268,7 @@ class _Page:
     """Rows of a file; by key, and those beside the column of keys behind, if keys have an order.
 
     Attributes:
-        layout: what the columns mean.
+        layout: the meaning of the columns.
         size: an estimate of its bytes.
         is_used: whether a key was looked up since this was set to False.
     """
@@ -381,7 +381,7 @@ def _shared(first: bytes, last: bytes) -> bytes:
 
 
 def _words(data: memoryview, offsets: Any, start: int) -> Any:
-    """Return the first bytes of sorted texts behind what all of them begin with, as numbers of the same order.
+    """Return the first bytes of sorted texts behind their common prefix, as numbers of the same order.
 
     A comparison of two texts costs 0.4 us, one of two numbers 0.03.
     """
@@ -420,7 +420,7 @@ def _view(column: Any, form: Any) -> Any:
 
 
 def _plain_values(layout: Layout, rows: pa.RecordBatch) -> Callable[[int], Any] | None:
-    """Return what reads a value of a row without a batch of its own; None if values need one."""
+    """Return the reader of a value of a row without a batch of its own; None if values need one."""
     kind = layout.codec.value
     # A bool, and a text of a class, are read as any other value.
     if kind is None or kind.hint not in tuple(_FORMS) or "value" not in rows.schema.names:

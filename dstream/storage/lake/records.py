@@ -59,7 +59,7 @@ class RecordFile(NamedTuple):
         version: that of the record; 0 if it was removed.
         token: of this write alone.
         before: the tokens of the files before it, the newest first.
-        data: what the record holds.
+        data: the contents of the record.
     """
 
     number: int
@@ -100,7 +100,7 @@ def parsed_record(name: str, data: bytes, number: int | None = None) -> RecordFi
         number: of the file; None if the file itself contains it.
 
     Raises:
-        ValueError: it is not what was written there; what `NOT_UNDERSTOOD` names besides.
+        ValueError: the contents are damaged; or another error of `NOT_UNDERSTOOD`.
     """
     start = len(_HEAD) + 8
     end = data.find(b"\n", start, start + _LONGEST_HEADER)
@@ -186,7 +186,7 @@ class LakeRecords:
         check_record(name)
         folder, place = self._folder_of(name), place_of(name)
         for path in list(folder.paths(place)):
-            if "/" not in path[len(place) + 1 :]:  # What is below has a name of its own.
+            if "/" not in path[len(place) + 1 :]:  # A folder below has a name of its own.
                 folder.delete(path)
         folder.delete_folder(place)
 

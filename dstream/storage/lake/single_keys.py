@@ -1,7 +1,7 @@
 """Changes of single keys in one commit, their small data files, and the lookup of single keys.
 
 Most puts write a Parquet file of one row. Files of two entries differ in the key and the value alone, if these have the
-same types and take as many bytes. So what pyarrow has written once for such an entry serves the next ones.
+same types and take as many bytes. So the bytes that pyarrow has written once for such an entry serve the next ones.
 """
 
 from __future__ import annotations
@@ -254,14 +254,14 @@ def matches(folder: StorageFolder, file: DataFile, layout: Layout, keys: list[An
     with opened(folder, file) as reader:
         there = reader.schema_arrow.names
         for group in range(reader.num_row_groups):
-            # A row group has statistics of its typed keys; what is escaped may be in any.
+            # A row group has statistics of its typed keys; escaped keys may be in any.
             if not len(escaped) and _are_elsewhere(reader.metadata.row_group(group), typed):
                 continue
             columns = [name for name in ("key", "_pk") if name in there]
             rows = _rows(reader.read_row_group(group, columns, use_threads=False), typed, escaped)
             if len(rows):
                 table = reader.read_row_group(group, use_threads=False)
-                if len(rows) < table.num_rows:  # It copies also what is all of it.
+                if len(rows) < table.num_rows:  # It copies even if the result is all of it.
                     table = table.take(rows)
                 table = table.combine_chunks()
                 for batch in table.to_batches():

@@ -158,7 +158,7 @@ def _record(kind: ClassType, column: Any, items: Callable[[Any], Iterable[Any]],
 def _reached_by(kind: ClassType) -> frozenset[Literal["attribute", "key", "place"]]:
     made: Any = kind.kind
     names = tuple(name for name, _ in kind.fields)
-    # An attribute may be computed, and then the column does not hold what it gives.
+    # An attribute may be computed, and then the column does not contain its value.
     if not has_plain_fields(made) or names != field_names(made):
         return frozenset()
     return frozenset({"attribute", "place"} if issubclass(made, tuple) else {"attribute"})
@@ -177,9 +177,9 @@ class LakeEntrySplit:
     """The entries of some buckets.
 
     Attributes:
-        title: what errors call the map.
+        title: the name of the map in errors.
         folder: where its files are.
-        layout: what their columns mean.
+        layout: the meaning of their columns.
         buckets: the files of each bucket, oldest first. They stay until a vacuum, also after a compaction.
     """
 
@@ -261,9 +261,9 @@ class LakeItemSplit:
     """Some items, in order.
 
     Attributes:
-        title: what errors call the list.
+        title: the name of the list in errors.
         folder: where its files are.
-        layout: what their columns mean.
+        layout: the meaning of their columns.
         parts: which rows of which files. The files stay until a vacuum, also after a compaction.
     """
 

@@ -85,10 +85,10 @@ class StagedJob(ABC, Generic[W]):
 
     Args:
         collection: where the job writes to.
-        name: what the job is called in the log, so that a second commit of it does nothing; None for a
+        name: the name of the job in the log, so that a second commit of it does nothing; None for a
             change that is committed where it is made, and never again.
         epoch: its number.
-        writer: what travels to the tasks.
+        writer: the part that is sent to the tasks.
         prefix: how the names of the job's files begin.
     """
 
@@ -158,7 +158,7 @@ class StagedJob(ABC, Generic[W]):
     def end_empty(self) -> None:
         """End a run whose tasks gave no receipts.
 
-        What an attempt that was killed may have left is for the vacuum, as where there are receipts. To look for it is
+        Files that a killed attempt may have left are for the vacuum, as where there are receipts. To look for it is
         to list the collection, while most epochs of windows give nothing.
         """
 
@@ -224,7 +224,7 @@ class LakeMapJob(StagedJob[LakeEntryWriter]):
             written = {receipt.new.bucket for receipt in receipts}
             adds.extend(self._merged(bucket, None, codec) for bucket in log.groups if bucket not in written)
         elif self._replace:
-            # Without a journal no row has to show what was removed, so the files are removed as they are.
+            # Without a journal no row has to show removed entries, so the files are removed as they are.
             removes = tuple(log.files())
         files = tuple(file for file in adds if file is not None)
         self._named = {file.path for file in files}
@@ -232,7 +232,7 @@ class LakeMapJob(StagedJob[LakeEntryWriter]):
 
     def _file_of(self, receipt: StagedRows, codec: Codec, types: Any) -> DataFile | None:
         bucket = receipt.new.bucket
-        # What a task has merged holds as long as no later commit has changed its bucket.
+        # Rows that a task has merged are valid as long as no later commit has changed its bucket.
         is_current = self._collection.log.changed_at(bucket) <= receipt.begun
         if receipt.types == types:
             if not self._reads_current:
@@ -356,6 +356,6 @@ class LakeListJob(StagedJob[LakeItemWriter]):
 
     def _committed(self, receipts: Sequence[StagedRows]) -> None:
         log = self._collection.log
-        # Files of another type than the list's: what was written again is committed in their place.
+        # Files of another type than the list's: files that were written again are committed in their place.
         remove_quietly(log.folder, [path for path, _ in self._made if not log.is_live(path)])
         self._tidy(log.version)

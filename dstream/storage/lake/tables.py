@@ -8,7 +8,7 @@ reader takes, without loss, and is cast back by the type that the codec has:
     binary of a fixed size, such as a UUID -> binary
 
 A map has the columns `key`, `_pk`, `value`, `_pv`, `_del` and with a journal `_old`, `_old_pv`; a list has
-`value`, `_pv`. `_pk`, `_pv`, `_old_pv` hold what does not fit the typed column beside them; `_del` marks
+`value`, `_pv`. `_pk`, `_pv`, `_old_pv` hold values that do not fit the typed column beside them; `_del` marks
 an entry that was removed. A column without a type is not stored.
 """
 
@@ -142,7 +142,7 @@ class Layout:
 
     @property
     def is_sorted(self) -> bool:
-        """Whether large files are sorted by key; a journal has the order of its events."""
+        """Return whether large files are sorted by key; a journal has the order of its events."""
         key = self.codec.key
         return self.has_keys and not self.journal and key is not None and key.hint in tuple(ORDERED)
 
@@ -256,7 +256,7 @@ def write_file(folder: StorageFolder, data: bytes, rows: int, bucket: int, prefi
 def takes_more(batch: pa.RecordBatch, size: int) -> bool:
     """Return whether rows take more than some bytes.
 
-    What the buffers hold is known in 0.2 us. Rows may be a part of that; how much they take is known in 9 us.
+    The size of the buffers is known in 0.2 us. Rows may be a part of that; how much they take is known in 9 us.
     """
     return bool(batch.get_total_buffer_size() > size and batch.nbytes > size)
 
@@ -400,7 +400,7 @@ def opened(folder: StorageFolder, file: DataFile, metadata: Any = None) -> Itera
         except (pa.ArrowException, MismatchError, OSError) as error:
             if isinstance(error, FileNotFoundError | DStreamError):
                 raise
-            if isinstance(error, OSError) and error.errno:  # pyarrow's own about what it reads have no number
+            if isinstance(error, OSError) and error.errno:  # pyarrow's own about contents have no number
                 raise failed(folder.title, "reading", f"{folder.url}/{file.path}", error) from error
             raise IllegalStateError(
                 f"{folder.title} is damaged: its file {folder.url}/{file.path}: {error}; restore it from a backup"
@@ -449,7 +449,7 @@ def newest_rows(
 
     Args:
         folder: where the files are.
-        layout: what their columns mean.
+        layout: the meaning of their columns.
         files: those of one bucket, oldest first.
         columns: which to read; the key and `_del` must be among them.
         keep_removed: whether the rows of removed entries are yielded too.

@@ -1,6 +1,6 @@
 """`MemoryStorage`: collections by kind and name in one process; the contract of `dstream.spi.store` in dicts.
 
-`stores` has maps and lists, `state` what both have in common. They contain encoded bytes, as every other storage does,
+`stores` has maps and lists, `state` the common part of both. They contain encoded bytes, as every other storage does,
 so that values are copies and the same things are refused everywhere.
 """
 

@@ -197,7 +197,7 @@ class MemoryStateFiles:
     """The files of one job, shared by all callers in this process.
 
     Attributes:
-        title: what errors call it.
+        title: its name in errors.
         pickles: which pickles are loaded.
     """
 

@@ -100,7 +100,7 @@ class _Job(ABC, Generic[S, W]):
 
     @property
     def is_done(self) -> bool:
-        """Whether this epoch of the job, or a later one, has committed."""
+        """Return whether this epoch of the job, or a later one, has committed."""
         with self._state.held():
             return self._state.has_committed(self._name, self._epoch)
 
@@ -131,7 +131,7 @@ class MemoryMapJob(_Job[MapState, MemoryEntryWriter]):
         replace: bool,
     ) -> None:
         super().__init__(state, codec_of, writer, job, epoch, replace)
-        self._merge = None if replace else merge  # what disappears is not merged with
+        self._merge = None if replace else merge  # entries that disappear are not merged with
 
     def _attempt(self, receipts: Sequence[Any]) -> bool:
         types, _ = self._state.look(())

@@ -1,6 +1,6 @@
 """The storage over the network: maps, lists and caches on a Redis or Valkey server, or a cluster of them.
 
-- `server` connects, `scripts` has what runs inside the server, `collection` has the keys of a collection.
+- `server` connects, `scripts` has the scripts that run inside the server, `collection` has the keys of a collection.
 - `catalog` finds collections by name; `maps` and `lists` are the stores and the jobs that write to them, `staging` has
   the keys that tasks write.
 
@@ -31,7 +31,7 @@ def open_redis(url: str, settings: Settings) -> RedisStorage:
             every client that reaches the server can write there.
 
     Raises:
-        SetupError: redis-py is missing, the server refuses us, or it cannot keep what the settings promise.
+        SetupError: redis-py is missing, the server refuses us, or it cannot guarantee the settings.
         EngineError: the server does not answer.
     """
     try:

@@ -33,7 +33,7 @@ REGISTRY = "dstream:names"
 
 
 _SIGNS = ("WRONGTYPE", "not an integer", "would overflow", "user_script", "not a valid", "attempt to ")
-"""Parts of messages of the server, or of Lua in it, about content that is not what was expected."""
+"""Parts of messages of the server, or of Lua in it, about unexpected content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class RedisCollection:
 
         Raises:
             CollectionDestroyedError: the collection is no more.
-            IllegalStateError: what was staged or pinned is no more.
+            IllegalStateError: staged or pinned data were removed.
         """
         try:
             with self.naming_damage():

@@ -168,7 +168,7 @@ class RedisMapJob(RedisJob):
         replace: bool,
     ) -> None:
         super().__init__(connection, collection, codec, job, epoch, replace)
-        self._merge = None if replace else merge  # what disappears is not merged with
+        self._merge = None if replace else merge  # entries that disappear are not merged with
         pickled = None if self._merge is None else pickling.dumps(self._merge)
         is_merging = pickled is not None
         self._writer = RedisEntryWriter(codec, collection.bucket_count, is_merging, collection, self._run, pickled)

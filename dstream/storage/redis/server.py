@@ -88,7 +88,7 @@ class Server:
 
         Raises:
             SetupError: the server refuses us.
-            EngineError: it does not answer, or cannot do what it was asked for.
+            EngineError: it does not answer, or cannot run the command.
         """
         try:
             yield
@@ -137,7 +137,7 @@ class Connection:
     @contextlib.contextmanager
     def pipeline(self) -> Iterator[Any]:
         """Collect commands, which its `execute` sends together."""
-        # Without MULTI: what has to be atomic is a script, and pipelines read, or write what is not read yet.
+        # Without MULTI: atomic changes are scripts, and pipelines read, or write keys that are not read yet.
         with self.server.speaking(), self.client.pipeline(transaction=False) as pipe:
             yield pipe
 

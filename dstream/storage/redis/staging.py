@@ -124,7 +124,7 @@ class RedisJob:
 
     @property
     def is_done(self) -> bool:
-        """Whether this epoch of the job, or a later one, has committed."""
+        """Return whether this epoch of the job, or a later one, has committed."""
         return bool(self._script(IS_DONE, [self._mark], self._job, self._epoch))
 
     def abort(self) -> None:

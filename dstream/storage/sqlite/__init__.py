@@ -2,7 +2,8 @@
 
 - `SqliteStorage` is the catalog of collections by name.
 - `database` has the tables and the connection, `rows` the cells of keys and values, and the splits that tasks read.
-- `maps` and `lists` are the stores and the jobs that write to them, `collection` has what both share, and `staging` the
+- `maps` and `lists` are the stores and the jobs that write to them, `collection` has the common part of both, and
+`staging` the
   files that tasks write.
 """
 

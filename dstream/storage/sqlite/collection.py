@@ -1,7 +1,7 @@
 """`SqliteCollection`: the identity, tables, pinned states and common operations of a collection.
 
-How a change keeps what pins need is in `sqlite_schema`. A pin that never left its process is dropped with the last
-split that holds it; one that traveled stays for a day, since it is not known which process reads it.
+How a change keeps the values that pins need is in `sqlite_schema`. A pin that never left its process is dropped with
+the last split that holds it; one that traveled stays for a day, since it is not known which process reads it.
 """
 
 from __future__ import annotations

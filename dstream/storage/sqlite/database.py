@@ -1,7 +1,7 @@
 """`Database`: the connection of a process to one SQLite file, its tables and the causes of its errors.
 
 Each collection has a table of its own, such as `map_counts_7`, with the columns `key` and `value`; that of a list has
-positions as keys, and `dstream_collections` its size. Triggers keep what else a change means, so that a change is one
+positions as keys, and `dstream_collections` its size. Triggers do the rest of a change, so that a change is one
 statement:
 
 - **The journal**, if there is one: `map_counts_7_journal`.
@@ -400,7 +400,7 @@ def _prepare(connection: sqlite3.Connection, place: DatabaseLocation) -> None:
     Raises:
         SetupError: the file is that of something else, or of a later version.
     """
-    connection.execute("PRAGMA trusted_schema = OFF")  # what others wrote into the schema calls no functions of ours
+    connection.execute("PRAGMA trusted_schema = OFF")  # a schema that others wrote calls no functions of ours
     # Damaged pages are found where they are read, and not where something is written by them.
     connection.execute("PRAGMA cell_size_check = ON")
     connection.execute("PRAGMA cache_size = -65536")

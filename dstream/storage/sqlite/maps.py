@@ -121,7 +121,7 @@ class SqliteMapJob(SqliteJob):
         replace: bool,
     ) -> None:
         super().__init__(collection, codec, job, epoch, replace)
-        self._merge = None if replace else merge  # what disappears is not merged with
+        self._merge = None if replace else merge  # entries that disappear are not merged with
 
     @property
     def writer(self) -> SqliteEntryWriter:

@@ -37,7 +37,7 @@ _NAME = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")
 _NUMBER = re.compile(r"[1-9][0-9]{0,18}")
 
 Row = tuple[Any, Cell | None, Cell | None, bytes | None]
-"""The key, the new value, the value that it was merged with, and what was written; None where there is none."""
+"""The key, the new value, the value that it was merged with, and the written one; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class SqliteJob:
 
     @property
     def is_done(self) -> bool:
-        """Whether this epoch of the job, or a later one, has committed."""
+        """Return whether this epoch of the job, or a later one, has committed."""
         with self._database.reading(self._collection) as connection:
             self._collection.state(connection)
             return self._has_committed(connection)
