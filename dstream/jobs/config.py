@@ -38,7 +38,7 @@ class JobConfig:
     Attributes:
         name: that of the job. One job of a name runs at a time, and one that lost its driver resumes when it is
             submitted again.
-        guarantee: what happens to the output when something dies: `"none"`, `"at-least-once"` or `"exactly-once"`.
+        guarantee: that of the output when a process dies: `"none"`, `"at-least-once"` or `"exactly-once"`.
             A bounded job gives the strongest in any case.
         epoch_length: seconds between two commits, the target. A bounded job is one epoch. Unset, it is 0.2, and up to a
             second while a long backlog is read.
@@ -74,10 +74,10 @@ class JobConfig:
         files: paths of files and folders that functions read with `dstream.attached(name)`, on whatever machine they
             run: a dictionary of paths by their names, or a list of paths, whose last parts are the names. They are
             copied when the job is submitted. A driver that resumes a job takes those that it names itself.
-        modules: what functions import beside the modules that this process has loaded, which travel unasked: names such
-            as `"rules"`, of which the whole package travels; or paths, with a separator or an ending, of `.py` files,
-            folders of packages, and `.zip` or `.whl` files. Those given by a path take precedence over others of their
-            names while the job runs.
+        modules: those that functions import beside the modules that this process has loaded, which travel unasked:
+            names such as `"rules"`, of which the whole package travels; or paths, with a separator or an ending, of
+            `.py` files, folders of packages, and `.zip` or `.whl` files. Those given by a path take precedence over
+            others of their names while the job runs.
 
     Raises:
         TypeError: a value is of another type, or its name is none of these.
@@ -173,7 +173,7 @@ class JobConfig:
 
     @property
     def counts_items(self) -> bool:
-        """Whether items are counted."""
+        """Return whether items are counted."""
         return self.metrics is not False
 
     @property

@@ -54,13 +54,13 @@ class Execution:
         lease: has the state of the job.
         future: its end.
         has_ended: whether the job is over; the future is done a moment later.
-        error: what it ended with, before anybody sees the end.
+        error: the one with which it ended, set before the end is visible.
 
     Args:
         context: where it runs.
         records: those of the jobs.
         lease: as above.
-        epoch: what is committed of it.
+        epoch: its committed receipts.
         plan: its pipeline.
         place: where it was submitted.
         load: loads a pickle, if the storage lets it.
@@ -116,7 +116,7 @@ class Execution:
 
         state, job = self.lease.state, self.lease.state.id
         is_kept = state.config.guarantee != "none"
-        if not is_kept:  # Sinks must not take what this run writes for what the one before has written.
+        if not is_kept:  # Sinks must not take the output of this run for that of the one before.
             job = f"{job}-{secrets.token_hex(4)}"
         log = EpochLog(self._records.all if is_kept else UnkeptRecords(), job, state.driver.token, self.lease.began)
         hint, others = state.log if is_kept else 0, (self._place, self._move, self._progressed, self._drops)
@@ -162,12 +162,12 @@ class Execution:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether this process is a fork of the one that drives the job, whose threads are not here."""
+        """Return whether this process is a fork of the one that drives the job, whose threads are not here."""
         return os.getpid() != self._process
 
     @property
     def is_left(self) -> bool:
-        """Whether this driver has ended, and the job waits for another one."""
+        """Return whether this driver has ended, and the job waits for another one."""
         return self.has_ended and self.lease.state.status is JobStatus.NOT_RUNNING
 
     def ask(self, want: Want, plan: PipelinePlan | None = None) -> bool:
@@ -266,7 +266,7 @@ class Execution:
                     if left is not self._left:
                         return
                     run = self._run
-        except BaseException as problem:  # such as what a method of the user's exception raised
+        except BaseException as problem:  # such as the error of a method of the user's exception
             self._end_of_driver(problem)
         finally:
             self._tell()
@@ -410,7 +410,7 @@ class Execution:
     def _take_next(self) -> None:
         """Replace the pipeline by that of an update, if there is one, and forget the data of the old one.
 
-        It was judged by what the job remembered then. Another update may have changed that since.
+        It was judged by the state of the job then. Another update may have changed that since.
         """
         if (plan := self._next) is None:
             return
@@ -441,7 +441,7 @@ class Execution:
         if status is JobStatus.RUNNING:  # From here on the records are those of this pipeline.
             changes["shape"] = shape_of(self.plan)
             changes["config"] = self.lease.state.config.without_start()  # A run after this one continues behind it.
-        # One that is unbounded has published what the driver before had left.
+        # An unbounded one has published the output that the driver before had left.
         if status is JobStatus.COMPLETING or (status is JobStatus.RUNNING and self.lease.state.is_unbounded):
             changes |= self._run.progress()
         self.lease.move(status, **changes)

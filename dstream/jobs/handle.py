@@ -80,7 +80,7 @@ class Job:
 
     @property
     def is_lost(self) -> bool:
-        """Whether it has not ended, and the process of its driver has ended.
+        """Return whether it has not ended, and the process of its driver has ended.
 
         At once when the process has ended on this host; on another one, ten seconds after its last sign of life.
         Submit its pipeline under its name again, and the job resumes.
@@ -163,7 +163,7 @@ class Job:
             JobTakenOverError: this process was cut off from it, and another one drives it now.
             IllegalStateError: its driver is lost, and it was not submitted again.
             RemoteError: it failed in another process, with an exception that cannot be made again here.
-            Exception: what it failed with, the user's own exception as for streams.
+            Exception: the one with which it failed, the user's own as for streams.
         """
         patience = _patience(timeout)
         future = self._ending()
@@ -186,8 +186,8 @@ class Job:
             timeout: seconds; None waits for ever.
 
         Raises:
-            IllegalStateError: the job has ended with another status, or its driver is lost. What it failed with is the
-                cause.
+            IllegalStateError: the job has ended with another status, or its driver is lost. The error with which it
+                failed is the cause.
             TimeoutError: it has none of them yet; it continues.
             TypeError: there is no status, or something else; or the time-out is no number.
 
@@ -227,7 +227,7 @@ class Job:
         A job without an end leaves them as its last epoch did. When this returns, the request is taken: it precedes
         each one that was taken earlier, such as `suspend()` or `update()`, and nothing that is asked later takes it
         back. The job ends within seconds, also if a function of the user's does not return: on the local engine its
-        thread is left behind then, and what it makes is thrown away. `join()` waits for the end, after which the name
+        thread is left behind then, and its output is dropped. `join()` waits for the end, after which the name
         is free.
 
         Returns:
@@ -392,7 +392,7 @@ class Job:
             snapshot = self.export_snapshot(name)
         except BaseException:
             if is_suspended_here:
-                with suppress(IllegalStateError):  # It may have ended; what kept it from being exported matters more.
+                with suppress(IllegalStateError):  # It may have ended; the reason why it was not exported matters more.
                     self.resume()
             raise
         self.cancel()
@@ -474,7 +474,7 @@ class Job:
             return self._execution.update(plan)
         try:
             pickle = written_plan(plan)
-        except Exception as error:  # What a pipeline holds may raise anything when it is pickled.
+        except Exception as error:  # Objects in a pipeline may raise anything when they are pickled.
             raise SerializationError(
                 f"{self._state().title} is driven by another process or context, to which this pipeline cannot travel: "
                 f"{type(error).__name__}: {error}; update the job where it was submitted, or let functions make what "

@@ -29,7 +29,7 @@ class Rhythm:
     """Intervals of the heartbeat and of its checks, in seconds.
 
     Attributes:
-        look: the pause between two looks at what others ask for.
+        look: the pause between two looks at requests.
         beat: the pause between two signs of life.
         lost_after: the time without a heartbeat after which a driver counts as lost.
         patience: how long a run may take to stop when it is asked to, before the job continues without it.
@@ -208,7 +208,7 @@ class JobWatch:
 
         Args:
             identity: the job.
-            want: what is asked for.
+            want: the kind of request.
             pickle: the pipeline of an update.
         """
         request = Request(0, want, secrets.token_hex(16))
@@ -271,7 +271,7 @@ class JobWatch:
 
         Args:
             identity: the job.
-            failed: returns what a job that failed has failed with.
+            failed: returns the error with which a job has failed.
         """
         future = JobFuture()
         # A daemon, since a job elsewhere may run for ever, and this program has to be able to end.

@@ -100,7 +100,7 @@ class Lease:
 
     @property
     def is_ahead(self) -> bool:
-        """Whether others do not see yet how the job is."""
+        """Return whether others do not see yet how the job is."""
         # By identity: each change makes a new state, so no fields need to be compared.
         return self._state is not self._written
 

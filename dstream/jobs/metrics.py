@@ -88,7 +88,7 @@ class StageMetrics:
     """A stage of a job in numbers, known once its job publishes. None: that is not counted.
 
     A step whose failures another stage deals with is one with it, so the number of items between the two is not known;
-    neither are results by key that a sink takes. What several stages read runs once, and is counted once.
+    neither are results by key that a sink takes. A stage that several stages read runs once, and is counted once.
 
     Attributes:
         items_in: how many items the stages that it reads emitted.

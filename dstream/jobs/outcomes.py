@@ -86,7 +86,7 @@ def _pickled(error: BaseException) -> bytes | None:
     for has_state in (True, False):
         try:
             return dumps_named((type(error), arguments_of(error), state_of(error) if has_state else {}))
-        except BaseException:  # What an attribute holds may raise anything when it is pickled.
+        except BaseException:  # The value of an attribute may raise anything when it is pickled.
             continue
     return None
 
@@ -95,7 +95,7 @@ def arrived(text: FailureText, pickle: bytes | None, load: Callable[[bytes], Any
     """Return the exception of another process, built again; or one that describes it.
 
     Args:
-        text: what is known of it in words.
+        text: its description in words.
         pickle: as `keep_failure` stored it.
         load: loads a pickle, if the storage lets it.
     """

@@ -36,11 +36,11 @@ class StagedLetters:
         stage: its name.
         delivery: where they are sent.
         context: has the collections.
-        begin: gives the write job of what runs; it is asked for at the first letter.
+        begin: returns the write job of the run; called at the first letter.
 
     Attributes:
         target: of the reducer.
-        count: how many letters were written, of what runs now.
+        count: how many letters were written in this run.
     """
 
     def __init__(

@@ -59,7 +59,7 @@ class Request(NamedTuple):
 
     Attributes:
         number: counts the requests to this job.
-        want: what is asked for.
+        want: the kind of request.
         mark: of this request alone.
     """
 
@@ -212,7 +212,7 @@ class JobRecords:
 
         Args:
             identity: the job.
-            want: what is asked for.
+            want: the kind of request.
             mark: of this request alone.
             answered: the number of a request that was answered, as were all before it, which are dropped.
         """
@@ -356,7 +356,7 @@ class EpochRecord:
 
         Raises:
             JobTakenOverError: another driver decides.
-            EngineError: an earlier run of this driver does; the next one publishes what that has committed.
+            EngineError: an earlier run of this driver does; the next one publishes the receipts that it has committed.
         """
         version, data = self._records.epoch(self._identity)
         if data == written and version == self._version + 1:
@@ -421,7 +421,7 @@ def _extended(value: Any) -> Any:
 
 _TUPLE, _LARGE = 1, 2
 # Python (3.11) neither writes nor reads ints of more digits, since that takes quadratic time, unless a process sets
-# another limit: what one may write, all others must be able to read.
+# another limit: a record that one may write, all others must be able to read.
 _MOST_DIGITS = 4300
 _LARGEST = 10**_MOST_DIGITS - 1
 

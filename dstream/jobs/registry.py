@@ -97,7 +97,7 @@ class Jobs:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether this process is a fork of the one that drives the jobs, whose threads are not here."""
+        """Return whether this process is a fork of the one that drives the jobs, whose threads are not here."""
         return os.getpid() != self._process
 
     # -------------------------------------------------------------------------------------------------------- submit
@@ -114,15 +114,15 @@ class Jobs:
         """Register and start a job.
 
         Args:
-            pipeline: what runs.
+            pipeline: the one to run.
             name: that of the job.
             config: how it runs.
             call: the method of the context; `new_job_if_absent` returns a job of that name that runs already.
-            afresh: whether to forget what a job of that name has left that neither runs nor is complete.
+            afresh: whether to drop the records of a job of that name that neither runs nor is complete.
 
         Raises:
             JobExistsError: a job of that name runs already.
-            IllegalStateError: a job of that name has still to publish what another pipeline gave.
+            IllegalStateError: a job of that name has still to publish the output of another pipeline.
             TypeError: `afresh` is no bool.
             FileNotFoundError: a file or a module that is to travel with it is not there.
         """
@@ -307,7 +307,7 @@ class Jobs:
             held = self._records.read(identity)
         except IllegalStateError:
             if name is None:
-                return True  # Each call on the damaged one raises what is wrong; the other jobs are listed as well.
+                return True  # Each call on the damaged one raises its error; the other jobs are listed as well.
             raise
         return held is not None and name in (None, held.state.name)
 
@@ -392,7 +392,7 @@ def _config_of(config: Any, name: str | None) -> JobConfig:
 
 
 def _join_at_exit() -> None:
-    # Python has shown what the program ended with. At a prompt that was an answer to one line.
+    # Python has shown the error with which the program ended. At a prompt that was an answer to one line.
     is_interrupted = getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1")
     for each in list(_open):
         each.close(is_interrupted=is_interrupted)

@@ -2,8 +2,7 @@
 
 Every sink begins, and whatever takes dead letters; the plan runs; the receipts of all are put into one record; every
 sink publishes, in the order of `write_to`, and then the letters of each stage. Until that record is put the run can be
-cancelled and leaves nothing behind. From then on the job is decided: its driver publishes what is left, and reads
-nothing.
+cancelled and leaves nothing behind. From then on the job is decided: its driver publishes the rest, and reads nothing.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ def _pickled(plan: PipelinePlan) -> bytes:
         return written_plan(plan)
     except KeyboardInterrupt:
         raise
-    except BaseException:  # What it holds may raise anything when it is pickled.
+    except BaseException:  # Its objects may raise anything when they are pickled.
         return b""
 
 
@@ -109,7 +108,7 @@ def written_plan(plan: PipelinePlan) -> bytes:
     """Return a pipeline as a record: the versions of the writer, and a pickle, which is code of those versions.
 
     Raises:
-        Exception: of what it holds, when it is pickled.
+        Exception: that of an object in it, when it is pickled.
     """
     return f"{_versions()}\n".encode() + dumps(plan)
 
@@ -119,7 +118,7 @@ def read_plan(data: bytes, title: str, load: Callable[[bytes], Any]) -> Pipeline
 
     Args:
         data: the content of the record.
-        title: what messages call the job.
+        title: the name of the job in messages.
         load: loads a pickle, if the storage lets it.
 
     Raises:
@@ -169,7 +168,7 @@ class JobRun(Protocol):
 
     Attributes:
         stop: the request that it ends, or None.
-        is_void: what it makes is thrown away.
+        is_void: its output is dropped.
         is_decided: it is not stopped any more.
     """
 
@@ -199,7 +198,7 @@ class JobRun(Protocol):
         Raises:
             CancelledError: it was asked to stop, and has done so.
             JobTakenOverError: another driver has the job.
-            Exception: what a function of the user's raised, or what kept the job from running.
+            Exception: that of a user's function, or the reason why the job could not run.
         """
         ...
 
@@ -296,7 +295,7 @@ class BoundedRun:
         Raises:
             CancelledError: it was asked to stop, and has done so.
             JobTakenOverError: another driver has the job.
-            Exception: what a function of the user's raised, or what kept the job from running.
+            Exception: that of a user's function, or the reason why the job could not run.
         """
         try:
             several = self._begin()
@@ -305,7 +304,7 @@ class BoundedRun:
                 if not was_decided or not self._published_before(several):
                     self._run(several, was_decided)
         except BaseException:
-            # What is decided stays for the next driver, which publishes it.
+            # Decided output stays for the next driver, which publishes it.
             if not self.is_decided:
                 self._abort()
             raise
@@ -331,7 +330,7 @@ class BoundedRun:
     def _published_before(self, several: Several) -> bool:
         """Publish the output that an earlier run has committed; False if that cannot be done any more.
 
-        What tasks have written is removed after a day. Then the sinks that are not done yet take what the sources
+        The output of tasks is removed after a day. Then the sinks that are not done yet take what the sources
         give now.
         """
         receipts = self._epoch.receipts
@@ -360,8 +359,8 @@ class BoundedRun:
             self._move(JobStatus.RUNNING)
         results = self._results(numbers) if numbers else {}
         receipts = {number: results[number] for number in are_open if number in results}
-        packed(receipts)  # What no record can hold is refused while the output can still be removed.
-        # Before the record is written: a cancel in between would remove what it names.
+        packed(receipts)  # Receipts that no record can hold are refused while the output can still be removed.
+        # Before the record is written: a cancel in between would remove the output that it names.
         self._decide()
         try:
             self._epoch.commit(receipts)

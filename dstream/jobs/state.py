@@ -57,7 +57,7 @@ class JobStatus(Enum):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the job is over: completed, failed or cancelled."""
+        """Return whether the job is over: completed, failed or cancelled."""
         return self in _ENDED
 
     def __repr__(self) -> str:
@@ -80,7 +80,7 @@ _AFTER: dict[JobStatus, frozenset[JobStatus]] = {
     # From here on the job is decided: it publishes, and is not cancelled any more.
     JobStatus.COMPLETING: frozenset({JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.RESTARTING}),
     JobStatus.COMPLETED: frozenset(),
-    # A job that failed between the commits of two sinks may be run again, to publish what is left.
+    # A job that failed between the commits of two sinks may be run again, to publish the rest.
     JobStatus.FAILED: frozenset({JobStatus.STARTING}),
     JobStatus.CANCELLED: frozenset(),
 }
@@ -265,7 +265,7 @@ class JobState:
         runs: how often it was started.
         answered: the number of the last request that its driver has looked at.
         obeyed: the marks of the requests of other processes that it has obeyed last.
-        metrics: what was counted in its last run; of an unbounded job, in all of them.
+        metrics: the counts of its last run; of an unbounded job, in all of them.
         is_unbounded: it runs epoch after epoch.
         log: the number of a record of its log that existed; later ones may exist.
     """
@@ -325,7 +325,7 @@ def read_state(data: bytes, wanted: str) -> JobState:
         wanted: the job whose record it is.
 
     Raises:
-        IllegalStateError: it is not what a driver writes.
+        IllegalStateError: it is not written by a driver.
     """
     try:
         content = json.loads(data)

@@ -54,8 +54,8 @@ class StageVerdict(NamedTuple):
 
     Attributes:
         stage: its name.
-        verdict: `"keeps"` what it remembers; `"starts empty"`, as one that is new; `"dropped"`, with what it remembers;
-            `"refused"`, since what it remembers is of no use to the new one.
+        verdict: `"keeps"` its state; `"starts empty"`, as one that is new; `"dropped"`, with its state;
+            `"refused"`, since its state does not fit the new one.
         why: in words.
     """
 
@@ -106,7 +106,7 @@ def upgrade_plan(plan: PipelinePlan, shape: Sequence[Sequence[Any]], memory: Mem
     Args:
         plan: the new pipeline.
         shape: of the pipeline that the job runs: names, kinds and inputs of its stages.
-        memory: what the job remembers.
+        memory: the state of the job.
     """
     return _Judging(plan, {name: kind for name, kind, _ in shape}, memory).verdicts()
 
@@ -178,8 +178,8 @@ def check_nothing_is_lost(verdicts: Sequence[StageVerdict], memory: Memory, titl
 
     Args:
         verdicts: the verdict on each stage.
-        memory: what the job remembers.
-        title: what messages call the job.
+        memory: the state of the job.
+        title: the name of the job in messages.
         begins: where it begins, in words.
 
     Raises:
@@ -203,7 +203,7 @@ class Snapshot:
     """The exported state of a job: `JobConfig(initial_snapshot=name)` begins with it.
 
     Attributes:
-        name: what the user calls it.
+        name: that of the user.
         job: the id of the job.
         job_name: that of the job, or None.
         epoch: how many epochs the job had published or was about to publish.
@@ -223,7 +223,7 @@ class SnapshotRecord(NamedTuple):
     """A snapshot as it is stored in its record.
 
     Attributes:
-        snapshot: what the user sees.
+        snapshot: its description for the user.
         record: that of the log of the job, with a whole index.
         shape: of the pipeline of the job.
         folder: names its files.
@@ -256,7 +256,7 @@ class Snapshots:
             name: of the snapshot.
             state: that of the job, which may continue meanwhile.
             log: that of the job.
-            now: what time it is.
+            now: the time.
 
         Raises:
             IllegalStateError: the job has not begun, or keeps no records; or a file of its state is missing or damaged.
@@ -323,7 +323,7 @@ class Snapshots:
 
         Args:
             name: of the snapshot.
-            now: what time it is.
+            now: the time.
             to: the files of the new job; None if none of its steps has a state.
 
         Raises:
@@ -388,7 +388,7 @@ def _sizes_of(memory: Memory) -> dict[str, int]:
     shards = (shard for index in memory.steps.values() for shard in index.shards)
     sizes: dict[str, int] = {}
     for part in (part for shard in shards for part in shard.parts):
-        # What follows the last of them in a file belongs to shards that have been written again since.
+        # Bytes behind the last of them in a file are of shards that have been written again since.
         sizes[part.file] = max(sizes.get(part.file, 0), part.offset + part.length)
     return sizes
 

@@ -41,7 +41,7 @@ class EpochMetrics:
         Args:
             seconds: how long it took.
             of_engine: how long its engine took.
-            news: what it read.
+            news: its input.
             engine: that engine, if the context has several.
         """
         if engine is not None:
@@ -57,7 +57,7 @@ class EpochMetrics:
 
         Args:
             record: the last one.
-            states: what steps keep.
+            states: the states of steps.
             sources: of the stages that are open.
         """
         opened = sources or {}

@@ -114,7 +114,7 @@ def show_held(
         try:
             show(end.name(job), is_over=is_over)
         except Exception as error:
-            # The others are asked all the same: what is hidden at the end of a run may stay so for ever.
+            # The others are asked all the same: output that is hidden at the end of a run may stay so for ever.
             if failed is None and first is None:
                 first = error
             else:
@@ -132,7 +132,7 @@ class Ran:
     """An epoch that has run and is not committed.
 
     Attributes:
-        record: what commits it.
+        record: the one that commits it.
         states: the state of steps from then on.
         items: how many items were read of each source, by the name of its stage, as far as that is counted.
         seconds: how long the engine took.
@@ -171,7 +171,7 @@ class EpochRunner:
         open_plan: the plan with its sources.
 
     Raises:
-        Exception: what a source, or a supplier of processors, raised.
+        Exception: that of a source, or of a supplier of processors.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class EpochRunner:
         self._number = 0
         self._small = SmallEpochs()
         self._writers: list[Writer | MapWriter] = []
-        # Before what may fail below, since `close` reads it.
+        # Before the calls below that may fail, since `close` reads it.
         self._ends: dict[str, EpochSink] = {}
         try:
             staging = plan.delivering(self._staging)
@@ -278,7 +278,7 @@ class EpochRunner:
 
         Args:
             before: the last record.
-            news: what is read of each source.
+            news: the input of each source.
             time: the event time of the epoch.
             states: the state of steps, as in `before`.
             now: the one reading of the clock.
@@ -286,7 +286,7 @@ class EpochRunner:
 
         Raises:
             IllegalStateError: a sink reports that the epoch was published before, or a source was made anew.
-            Exception: what a function of the user's raised, or what kept the engine from running.
+            Exception: that of a user's function, or the reason why the engine could not run.
         """
         number, began = before.number + 1, perf_counter()
         try:
@@ -294,7 +294,7 @@ class EpochRunner:
             read = self._places(news)
             receipts = self._results(self._inputs(number, now, news, time, states, read, jobs, engine))
             receipts.update((each.stage, taken) for each in self._letters if (taken := each.taken()))
-            packed(receipts)  # What no record can hold is refused while the output can still be removed.
+            packed(receipts)  # Receipts that no record can hold are refused while the output can still be removed.
             # Between reads and record: the offsets of a topic that was made anew meanwhile must not be committed.
             self._sources.check(before.sources)
             record, after = self._record(before, number, now, news, time, read, receipts, states)
@@ -430,7 +430,7 @@ class EpochRunner:
         """Publish the output that a record names. It may have been published before, also by another process.
 
         Raises:
-            IllegalStateError: what tasks have written is no more, or is for a sink that this pipeline has not.
+            IllegalStateError: the output of tasks was removed, or is for a sink that this pipeline does not have.
             Exception: a sink fails.
         """
         if strange := record.receipts.keys() - self._ends.keys():

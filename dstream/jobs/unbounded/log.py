@@ -70,8 +70,8 @@ class SourceMark(NamedTuple):
         found_at: the reading of the clock when the job first saw the source.
         left_out: the partitions that the source does not show any more, with the reading of the clock when that was
             noticed. They hold no time back, and resume where they were if they are shown again.
-        identity: what the offsets belong to, in words of the source, of each of its parts if it has them; empty: it has
-            none.
+        identity: that to which the offsets belong, in words of the source, of each of its parts if it has them; empty:
+            it has none.
     """
 
     offsets: Mapping[str, Offset]
@@ -114,8 +114,7 @@ class LogRecord:
         receipts: those of the sinks, by the names of their stages; empty if nothing ran.
         changes: where the state of steps went in this epoch, in the terms of the state.
         index: where all of it is, in the same terms; None: the records since the last checkpoint contain it together.
-        counts: the items that stages emitted so far, late ones, their dead letters, and what passed the edges of
-            vertices.
+        counts: the items that stages emitted so far, late ones, their dead letters, and items by the edges of vertices.
         clock: the greatest timestamp before which all events are in committed epochs; None: none is known yet.
         is_claim: nothing ran; a driver has put it to become the one that decides.
         lease: the version of the lease with which its driver began; that of a later driver is greater.
@@ -173,7 +172,7 @@ def read_record(data: bytes, number: int, job: str) -> LogRecord:
         job: the id of the job, for messages.
 
     Raises:
-        IllegalStateError: it is not what a driver writes.
+        IllegalStateError: it is not written by a driver.
     """
     try:
         record = _record(unpacked(data))

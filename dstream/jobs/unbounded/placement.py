@@ -95,7 +95,7 @@ class EpochPlacement:
 
     @property
     def is_rising(self) -> bool:
-        """Whether the load is so high that Spark should start."""
+        """Return whether the load is so high that Spark should start."""
         return self._load >= _RISING
 
     def is_lasting(self, start: float) -> bool:
@@ -111,7 +111,7 @@ class EpochPlacement:
 
     @property
     def is_high(self) -> bool:
-        """Whether epochs should run on Spark."""
+        """Return whether epochs should run on Spark."""
         return self._load >= 1.0
 
     def has_left(self, now: float) -> bool:
@@ -147,7 +147,7 @@ class EpochPlacement:
             self._slower = self._slower + 1 if is_slow and self._since_move > _FIRST_EPOCHS else 0
 
     def _learn(self, load: EpochLoad) -> None:
-        """Estimate what an item costs here, with an epoch that ran here."""
+        """Estimate the cost of an item in this process, by an epoch that ran in it."""
         self._costs = self._costs.after(load.items, load.seconds)
         self._shortest = min(self._shortest, load.seconds)
         self._recent.append(load)
@@ -320,7 +320,7 @@ def obstacle_to_moving(job: str, version: str, parts: Iterable[Any]) -> str:
     Args:
         job: its id.
         version: that of its states.
-        parts: what tasks need of this process, such as the files of the state.
+        parts: the parts of this process that tasks need, such as the files of the state.
     """
     for each in parts:
         try:

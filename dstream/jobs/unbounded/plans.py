@@ -1,6 +1,6 @@
 """`OpenPlan` and `epoch_plan`: the plan of a job with its sources opened, and the plan of each epoch.
 
-A vertex without a parallelism of its own keeps that with which the job began: each processor gets back what it saved.
+A vertex without a parallelism of its own keeps that with which the job began: each processor restores its own state.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def check_sinks(plan: PipelinePlan, call: str) -> None:
 
     Args:
         plan: of a job without an end.
-        call: what was called, for the message.
+        call: the method, for the message.
 
     Raises:
         UnsupportedError: one of them means all items of a job at once; the message contains what to use.
@@ -130,7 +130,7 @@ class OpenPlan:
 
     Attributes:
         several: the plan in core operations.
-        sources: what is read epoch by epoch, by the name of its stage.
+        sources: those that are read epoch by epoch, by the name of the stage.
         reads: the names of these stages, by the `id` of the operation.
         stamps: the stages that give timestamps, by their names.
         steps: the operators whose state outlives an epoch, by the names of their stages.
@@ -155,7 +155,7 @@ class OpenPlan:
 
     @property
     def is_fed_by_processors(self) -> bool:
-        """Whether steps are notified when processors of another graph have ended, which might have run for ever."""
+        """Return whether steps are notified when processors of another graph end, which might have run for ever."""
         return any(origins - self.sources.keys() for inputs in self.inputs_of.values() for origins in inputs)
 
 
@@ -237,7 +237,7 @@ def _refreshed(order: Sequence[Node]) -> dict[int, float]:
 def _with_kept_sides(several: Several) -> Several:
     """Return the plan in which the right side of a hash join is read in the first epoch, and kept for others.
 
-    A driver that resumes the job reads it again. What several joins read is computed once in each run (`Fork`),
+    A driver that resumes the job reads it again. A side that several joins read is computed once in each run (`Fork`),
     and so is not kept by itself.
     """
     return cast(Several, fold(several, _with_kept_side))
@@ -299,7 +299,7 @@ def _reached(stack: list[Node], held: list[Node], until: type[Any] | tuple[()] =
         seen.add(id(node))
         yield node
         if not isinstance(node, until):
-            # What a join keeps is no stream, so no time of its sources counts here.
+            # The buffer of a join is no stream, so no time of its sources counts here.
             held.extend(node.broadcast_inputs())
             stack.extend(reversed(node.streamed_inputs()))
 
@@ -323,10 +323,10 @@ class InThisEpoch:
     Attributes:
         ranges: of each source, by the name of its stage.
         times: of the partitions that are read.
-        step_times: what time it is for each step over epochs, by its name.
+        step_times: the time of each step over epochs, by its name.
         states: their states.
         writers: one for each end of the plan.
-        take_time: takes what became of the time of partitions.
+        take_time: takes the new times of partitions.
         take_step: takes the receipts of steps.
         kept: which reading of a side of a join counts, by the `id` of what keeps it; others count for good.
         is_small: the epoch is expected to be so small that one task takes it.
@@ -401,7 +401,7 @@ class _Filling:
         made = node.with_inputs([self._one(upstream) for upstream in node.inputs()])
         if isinstance(made, OverEpochs):
             return self._timed(made)
-        if isinstance(made, Fork):  # What is computed once in a run is of no use to the next epoch.
+        if isinstance(made, Fork):  # A result that is computed once in a run is of no use to the next epoch.
             return dataclasses.replace(made, identity=CacheIdentity())
         kept = self._epoch.kept.get(id(node))
         return made if kept is None or not isinstance(made, Cache) else dataclasses.replace(made, identity=kept)

@@ -48,7 +48,7 @@ class EpochCosts:
         mean_items, mean_seconds = sum_of_items / count, sum_of_seconds / count
         variance = squares / count - mean_items**2
         of_itself = self.of_itself
-        if variance > (_SPREAD * mean_items) ** 2:  # Otherwise what was known before is the best that is known.
+        if variance > (_SPREAD * mean_items) ** 2:  # Otherwise the estimate before is the best one.
             of_each = (products / count - mean_items * mean_seconds) / variance
             # Noise can make the slope negative, and no item costs less than nothing.
             of_itself = max(0.0, mean_seconds - max(0.0, of_each) * mean_items)
@@ -69,8 +69,8 @@ class BatchSize:
     Attributes:
         target: seconds that an epoch should take.
         limit: items of all partitions together.
-        most: what the user allows for each partition; None: any number.
-        costs: what epochs have cost.
+        most: the limit of the user for each partition; None: no limit.
+        costs: those of epochs.
         longest: seconds that an epoch may take while a long backlog is worked off; less than `target`: no more than
             that.
     """

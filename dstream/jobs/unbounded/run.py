@@ -63,7 +63,7 @@ class UnboundedRun:
         place: where the user submitted the job.
         move: sets the status of the job.
         progressed: is called when an epoch was published.
-        drops: the job may forget what it kept for stages that the pipeline has no more.
+        drops: the job may drop the state of stages that the pipeline no longer has.
 
     Attributes:
         record: the last one that was committed.
@@ -153,7 +153,7 @@ class UnboundedRun:
         Raises:
             CancelledError: it was asked to stop, and has done so.
             JobTakenOverError: another driver has the job.
-            Exception: what a function of the user's raised, or what kept the job from running.
+            Exception: that of a user's function, or the reason why the job could not run.
         """
         several = self._plan.several([None] * len(self._plan.writes))
         with explained(several, "new_job", self._place), self._processors_closed():
@@ -168,7 +168,7 @@ class UnboundedRun:
     @contextmanager
     def _processors_closed(self) -> Iterator[None]:
         """Start the runner of epochs, and close its processors at the end."""
-        # Whatever the job keeps: processors that do not save lose what they hold when they move to another worker.
+        # In any case: processors that do not save lose their state when they move to another worker.
         guarantee = "at-least-once" if self._config.guarantee == "none" else self._config.guarantee or "exactly-once"
         self._runner = EpochRunner(
             self._context,
@@ -394,7 +394,7 @@ class UnboundedRun:
         try:
             self._folding.after(ran.record)
             self._runner.tidy(ran.record, self._config.keep_seconds)
-        except EngineError as error:  # The next one finds what is left.
+        except EngineError as error:  # The next one finds the rest.
             _log.warning("job %s: old records were not removed: %s", self._job, error)
 
     def _learn(self, ran: Ran, began: float, seconds: float, news: Mapping[str, EpochInput]) -> None:
@@ -431,7 +431,7 @@ class UnboundedRun:
     def _publish(self, record: LogRecord, mine: LogRecord) -> None:
         """Publish the output of a record; if that fails, look whether another driver has put one behind `mine`.
 
-        It has published the same, while this one paused, and removed what is published.
+        It has published the same, while this one paused, and removed the published records.
         """
         try:
             self._runner.publish(record)

@@ -109,7 +109,7 @@ class LogCompaction:
             first = numbers[0] if numbers else last.number
             begun_with = self._found_starts(first, [*checkpoints, _Checkpoint.of(last)])
             left, needed = self._log.numbers_before_floor(), self._needed_from(first, begun_with)
-            # All at once, behind what the storage may fail at: the next call searches anew.
+            # All at once, behind the calls in which the storage may fail: the next call searches anew.
             self._checkpoints, self._begun_with = deque(checkpoints), begun_with
             self._left, self._needed, self._is_known = deque(left), needed, True
 
@@ -176,7 +176,7 @@ class StatesOfSteps:
         version: another one for each run of the job, so that workers keep no shards of the one before.
         files: those of the job; None if no step needs any.
         indexes: of each step, by its name.
-        changed: what the epoch changed that led to this.
+        changed: the changes of the epoch that led to this.
     """
 
     job: str
@@ -231,7 +231,7 @@ def states_of_steps(
         shards: how many a step gets that has no state yet.
 
     Raises:
-        IllegalStateError: the plan has other steps than the job so far, or what they kept is that of other operators.
+        IllegalStateError: the plan has other steps than the job so far, or their state is that of other operators.
     """
     indexes = {step: index_from_plain(plain) for step, plain in (records[0].index or {}).items()}
     for step, each in steps.items():

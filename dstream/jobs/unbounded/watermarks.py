@@ -321,7 +321,7 @@ class EventTime:
         """Return the clock of the job after an epoch: the least watermark of partitions that count. It never decreases.
 
         Args:
-            times: what `after` gave.
+            times: the result of `after`.
         """
         told = [time.watermark for place, time in times.items() if not self._is_idle(place, time.heard_at)]
         before = self._before.clock
@@ -333,7 +333,7 @@ class EventTime:
         """Return the watermark of each stage that gives timestamps, of the partitions that count, after an epoch.
 
         Args:
-            times: what `after` gave.
+            times: the result of `after`.
         """
         found: dict[str, int] = {}
         for place, time in times.items():
@@ -348,7 +348,7 @@ class EventTime:
 
         Args:
             receipts: one of each task and step.
-            deadlines: returns what a step waits for, in all its shards.
+            deadlines: returns the times that a step waits for, in all its shards.
         """
         reached = {step: mark.watermark for step, mark in self._before.steps.items()}
         for each in receipts:
