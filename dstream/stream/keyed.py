@@ -38,11 +38,11 @@ def aggregated(
 
     Args:
         upstreams: the last node of each input; as many as the operation has.
-        operation: what is made.
+        operation: the aggregate operation.
         keys: one function for each input, which gives the key of an item; None: one result for all items.
         to: makes the output of a key and its result; None: an `Entry`.
         name: the method that the user called.
-        given: what the user gave to it, in short.
+        given: its arguments, in short.
     """
     reductions = [operation.on_input(number) for number in range(operation.arity)]
     if keys is not None:
