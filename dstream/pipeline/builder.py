@@ -123,7 +123,7 @@ class Pipeline(Hinting):
         Args:
             source: such as `text_files(...)` or `imap(...)`, whose items end; or such as `watch_files(...)` or
                 `imap_journal(...)`, whose items do not, and which a job reads epoch by epoch.
-            name: what the stage is called, as `set_name` does; unset, processors have their own.
+            name: that of the stage, as for `set_name`; unset, processors have their own.
 
         Raises:
             IllegalStateError: another stage has that name.
@@ -182,7 +182,7 @@ class Pipeline(Hinting):
 
         Raises:
             IllegalStateError: nothing is read, a stage ends nowhere, or a sink is used twice.
-            UnsupportedError: what a sink is given never ends.
+            UnsupportedError: the input of a sink never ends.
         """
         return planned(self._records)
 

@@ -46,7 +46,7 @@ class JoinClause(Generic[K, L, R, V]):
     Attributes:
         left_key: gives the key of an item.
         right_key: gives the key of an item of the right stage.
-        projection: what of a right item is handed on; None: all of it.
+        projection: returns the part of a right item that is passed on; None: all of it.
 
     Raises:
         TypeError: one of them is no function.

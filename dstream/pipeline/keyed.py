@@ -284,7 +284,7 @@ class ReducingView(KeyedView[K, T, B]):
 
         Args:
             n: how many.
-            key: what is compared; unset, the items themselves.
+            key: returns the value that is compared; unset, the items themselves.
         """
         most = count(n, "n")
         operation = collectors.top_n(most, optional_function(key, "key"))
@@ -314,7 +314,7 @@ class TimedView(KeyedView[K, T, B]):
     def window(
         self: KeyedView[K, T, Unbounded], window: Window, late_to: Sink[T, Any] | None = None
     ) -> KeyedWindowedStage[K, T]:
-        """Look at the items of each key by windows of time, as `stage.window(...).grouping_key(fn)`.
+        """Group the items of each key by windows of time, as `stage.window(...).grouping_key(fn)`.
 
         Args:
             window: as for `window` of the stage.

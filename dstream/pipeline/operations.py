@@ -299,7 +299,7 @@ class LazyStage(FlowingStage[T, B]):
     # By key, with states
 
     def grouping_key(self, fn: Callable[[T], K]) -> Keyed[K, T, B]:
-        """Look at the items by their keys `fn(item)`; the operations of the keyed stage apply to each key on its own.
+        """Group the items by their keys `fn(item)`; the operations of the keyed stage apply to each key on its own.
 
         Keys are equal as in a dict; None is a key, and every NaN is the same key.
         """
@@ -403,7 +403,7 @@ class LazyStage(FlowingStage[T, B]):
         the items of an epoch when its tasks are done; once more if the epoch has to run again.
 
         Args:
-            action: what to do with an item instead of logging it, as for streams.
+            action: called with an item instead of logging it, as for streams.
             to_string: makes the text of an item; unset, `str`.
             should_log: returns whether an item is logged; unset, all are.
 

@@ -37,7 +37,7 @@ class PlannedStage:
 
     Attributes:
         name: unique in its pipeline.
-        kind: what it does: the name of its method, such as `map` or `write_to`.
+        kind: the name of its method, such as `map` or `write_to`.
         upstreams: the names of the stages that it reads from.
         where: the place of the call that made it.
     """
@@ -68,7 +68,7 @@ class PlannedWrite:
 
     @property
     def is_unbounded(self) -> bool:
-        """Whether it is written epoch by epoch."""
+        """Return whether it is written epoch by epoch."""
         return any(map(_takes_epochs, topological(self.node)))
 
     def handed(self, writer: Writer | MapWriter | None) -> Write:
@@ -93,7 +93,7 @@ class PipelinePlan:
 
     @property
     def is_unbounded(self) -> bool:
-        """Whether a job runs it epoch by epoch: it has a source without an end, timestamps, or states."""
+        """Return whether a job runs it epoch by epoch: it has a source without an end, timestamps, or states."""
         return any(write.is_unbounded for write in self.writes)
 
     def several(self, writers: Sequence[Writer | MapWriter | None]) -> Several:
@@ -140,7 +140,7 @@ class PipelinePlan:
         return replace(self, writes=writes, last_nodes=last_nodes)
 
     def _rebuilt(self, change: Callable[[Node, Node], Node]) -> dict[int, Node]:
-        """Return what takes the place of each node, by its `id`.
+        """Return the replacement of each node, by its `id`.
 
         Args:
             change: gives it, of the node and of the same on its new inputs.
@@ -195,7 +195,7 @@ def check_that_all_or_none_takes_epochs(plan: PipelinePlan) -> None:
     """Refuse a plan of which a part ends.
 
     Raises:
-        UnsupportedError: some of what is written ends, and some is run in epochs.
+        UnsupportedError: some of the written streams end, and some are run in epochs.
     """
     for write in plan.writes if plan.is_unbounded else ():
         if not write.is_unbounded:

@@ -35,7 +35,7 @@ def planned(records: Sequence[StageRecord]) -> PipelinePlan:
 
     Raises:
         IllegalStateError: nothing is read, a stage ends nowhere, or a sink is used twice.
-        UnsupportedError: what a sink is given never ends, or what several stages read; or some of what is written ends
+        UnsupportedError: the input of a sink, or of several stages, never ends; or some of the written streams end
             and some is run in epochs.
     """
     names = names_of(records)

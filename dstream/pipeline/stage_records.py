@@ -31,7 +31,7 @@ def relinked(node: Node, instead: Mapping[int, Node]) -> Node:
 
     Args:
         node: the last node of a stage.
-        instead: what takes the place of a node, by the `id` of that; nodes before that are not visited.
+        instead: the replacement of a node, by the `id` of that; nodes before that are not visited.
     """
     return fold(
         node,
@@ -127,10 +127,10 @@ class StageRecord:
         node: the last node of what it does; that of a stage which it reads is among its upstreams.
         upstreams: the stages that it reads, once for each time.
         where: the place of the call that made it.
-        given_name: what the user called it, or None.
+        given_name: the user's name for it, or None.
         parallelism: how many partitions the user wants, or -1.
-        sink: what the items are written into, if it is an end.
-        late_to: what items are written into that are too late for it, if the user wants them.
+        sink: the reducer of the items, if it is an end.
+        late_to: the reducer of items that are too late for it, if the user wants them.
     """
 
     kind: str

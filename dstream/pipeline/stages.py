@@ -339,7 +339,7 @@ class FlowingStage(AnyStage, Generic[T, B]):
         writes all of them or none. Each sink object can be used once.
 
         Args:
-            sink: what streams call a reducer.
+            sink: a reducer, as for `collect` of streams.
 
         Raises:
             IllegalStateError: it is `to_processor(name, ...)`, and another stage has that name.

@@ -94,7 +94,7 @@ def windowed(
         upstreams: as many as the operation has inputs.
         window: which windows.
         keys: one for each input, or None.
-        operation: what is made.
+        operation: the aggregate operation.
         to: makes the output of a result; None: a `WindowResult` or `KeyedWindowResult`.
         call: the method of the user's.
         late_to: the sink for late items, or None.

@@ -160,7 +160,7 @@ def check_that_it_runs_in_epochs(node: Node, call: str) -> None:
 
     Args:
         node: the last one before the call.
-        call: what the user called.
+        call: the method that the user called.
 
     Raises:
         UnsupportedError: a step does not take one item at a time, or the source never ends and has no offsets.

@@ -66,7 +66,7 @@ class UnboundedStage(JoiningStage[T, B], LazyStage[T, B]):
         return self._step("ingestion_timestamps", ingested(self._record.node))
 
     def window(self: Endless[T], window: Window, late_to: Sink[T, Any] | None = None) -> WindowedStage[T]:
-        """Look at the items by windows of time; `aggregate(op)` makes a result of each.
+        """Group the items by windows of time; `aggregate(op)` makes a result of each.
 
         Args:
             window: `tumbling(size)`, `sliding(size, by=...)` or `session(timeout)` of `dstream.windows`.

@@ -65,7 +65,7 @@ class WindowedStage(_Windowed, Generic[T]):
         return found
 
     def grouping_key(self, fn: Callable[[T], K]) -> KeyedWindowedStage[K, T]:
-        """Look at the items of each window by their keys, as `stage.grouping_key(fn).window(...)`."""
+        """Group the items of each window by their keys, as `stage.grouping_key(fn).window(...)`."""
         return KeyedWindowedStage(self._stage, checked_function(fn, "fn"), self._window, self._late_to)
 
     @overload
