@@ -46,7 +46,7 @@ class EndSupplier(ProcessorMetaSupplier):
     """A source or a sink of a graph's plan, which has no processors.
 
     Attributes:
-        peeks: what is logged of the items that pass, and how.
+        peeks: which of the items that pass are logged, and how.
         preferred_local_parallelism: into how many parts the vertex is divided unless it sets that.
         is_only_one: the vertex must not set another number.
     """
@@ -183,7 +183,7 @@ class LibrarySupplier(ProcessorMetaSupplier):
         shown: the call.
         preferred_local_parallelism: how many processors there are unless the vertex sets that.
         two_stages: how others may do a part of their work.
-        groups: what they emit, if these are results by key.
+        groups: their output, if these are results by key.
         inputs: how many inbound edges they take; None: any number.
     """
 

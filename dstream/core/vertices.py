@@ -97,7 +97,7 @@ class Vertex(NamesOfJet):
 
     @property
     def is_endless(self) -> bool:
-        """Whether its processors may run for ever."""
+        """Return whether its processors may run for ever."""
         return self._is_endless
 
     def update_supplier(self, change: Callable[[ProcessorMetaSupplier], AnySupplier]) -> None:
@@ -124,7 +124,7 @@ class Vertex(NamesOfJet):
 
 @dataclass(frozen=True, slots=True)
 class EdgeConfig:
-    """Bounds of what waits on an edge.
+    """Bounds of the items that are buffered on an edge.
 
     Between two processors of one task `queue_size` is exact. What Spark moves between tasks it bounds by itself, in
     bytes: a shuffle is written to disk, so the other two are checked and kept, and change nothing.
@@ -344,7 +344,7 @@ class Edge(NamesOfJet):
 
     @property
     def is_distributed(self) -> bool:
-        """Whether `distributed()` was called."""
+        """Return whether `distributed()` was called."""
         return self._is_distributed
 
     @property

@@ -54,7 +54,7 @@ def to_containers(operation: Operation, name: str) -> Operation:
         TypeError: they could not be combined afterwards; the message names the function of the library.
     """
     _check(operation, name)
-    if isinstance(operation, Collector):  # It keeps what takes many items at a time.
+    if isinstance(operation, Collector):  # It keeps operations that take many items at a time.
         return replace(operation, finisher=identity, name=repr(operation))
     return operation.with_finish(identity).called(repr(operation))
 

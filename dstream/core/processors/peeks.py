@@ -61,7 +61,7 @@ class PeekingProcessor(Processor):
 
     Args:
         inner: the processor.
-        peek: what is logged.
+        peek: the items to log.
     """
 
     def __init__(self, inner: Processor, peek: Peek) -> None:
@@ -71,7 +71,7 @@ class PeekingProcessor(Processor):
 
     @property
     def ticks_alone(self) -> bool:  # type: ignore[override]  # the inner one may have something to do at times only
-        """Whether the inner processor has something to do also while nothing arrives."""
+        """Return whether the inner processor has something to do also while nothing arrives."""
         # This class overrides `tick`, by which a run recognizes processors that tick: the inner one is asked instead.
         return self._inner.ticks_alone and type(self._inner).tick is not Processor.tick
 

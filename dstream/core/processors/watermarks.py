@@ -71,7 +71,7 @@ def insert_watermarks(
 class _Inserting(SavingProcessor):
     @property
     def ticks_alone(self) -> bool:  # type: ignore[override]  # asked after each epoch, and never set
-        """Whether time may move by the clock: until nothing has arrived for the idle timeout."""
+        """Return whether time may move by the clock: until nothing has arrived for the idle timeout."""
         return not self._is_idle
 
     def __init__(

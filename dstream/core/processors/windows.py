@@ -49,7 +49,7 @@ class OperatorProcessor(SavingProcessor):
     Args:
         operator: makes and keeps the state.
         timestamps: gives the timestamp of an item, a function for each inbound edge.
-        hands_over: what has not closed is emitted, and not saved, when a snapshot is taken: another vertex combines it.
+        hands_over: open windows are emitted, and not saved, when a snapshot is taken: another vertex combines it.
         clock: returns the seconds by which early results are emitted.
     """
 
