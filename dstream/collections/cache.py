@@ -50,7 +50,7 @@ class Expiring(NamedTuple, Generic[V]):
     """A value of a cache as it is stored; times are seconds since the epoch.
 
     Attributes:
-        value: what the user put there.
+        value: that of the user.
         written: when.
         deadline: when it expires, infinity for never.
     """
@@ -152,7 +152,7 @@ class ExpiringStore:
 
     @property
     def in_process(self) -> bool:
-        """Whether the splits hold the entries themselves."""
+        """Return whether the splits hold the entries themselves."""
         return self._store.in_process
 
     @property

@@ -35,7 +35,7 @@ class Replacing:
 
     Attributes:
         store: where they are.
-        title: what errors call the map.
+        title: the name of the map in errors.
         fn: makes the new value of the key and the value that is stored when it is written.
     """
 
@@ -232,7 +232,7 @@ class IStreamMap(ChangingMap[K, V]):
 
         Args:
             predicate: which entries; it runs where the data is read, and the others are dropped there.
-            projection: what to make of each, there too; an entry of which it makes None is dropped.
+            projection: makes the item of each, there too; an entry for which it returns None is dropped.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
@@ -259,7 +259,7 @@ class IStreamMap(ChangingMap[K, V]):
 
         Args:
             predicate: such as `where("country") == "NO"`, or a function of an entry; it runs where the data is read.
-            projection: what to make of each entry, there too; one of which it makes None is dropped.
+            projection: makes the result of each entry, there too; one for which it returns None is dropped.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:

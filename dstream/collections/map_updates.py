@@ -29,7 +29,7 @@ class Processing(Generic[R]):
     """One run of a user's function over some entries, as a `change` of `MapStore.update`.
 
     Attributes:
-        results: what the function returned, by key, in the last run.
+        results: the results of the function, by key, in the last run.
     """
 
     def __init__(

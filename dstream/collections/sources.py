@@ -39,12 +39,12 @@ class EntrySource:
 
     @property
     def in_caller(self) -> bool:
-        """Whether the splits hold the entries themselves."""
+        """Return whether the splits hold the entries themselves."""
         return self.store.in_process
 
     @property
     def has_columns(self) -> bool:
-        """Whether the entries are in columns, and are neither filtered nor projected where they are read."""
+        """Return whether the entries are in columns, and are neither filtered nor projected where they are read."""
         return getattr(self.store, "has_columns", False) and self._has_all
 
     @property
@@ -127,12 +127,12 @@ class ItemSource:
 
     @property
     def has_columns(self) -> bool:
-        """Whether the items are in columns."""
+        """Return whether the items are in columns."""
         return getattr(self.store, "has_columns", False)
 
     @property
     def in_caller(self) -> bool:
-        """Whether the splits hold the items themselves."""
+        """Return whether the splits hold the items themselves."""
         return self.store.in_process
 
     def input_size(self) -> InputSize:
