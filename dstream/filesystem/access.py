@@ -213,7 +213,7 @@ class File:
 
     Attributes:
         name: the absolute path or the URL without secrets, for people, and to sort by.
-        path: what its file system opens.
+        path: the one that its file system opens.
         size: in bytes; None if it is unknown, as that of a pipe.
         fs: the fsspec file system; None for the machine's own.
         inode: the device and the inode, which show whether two names are of one file; None if they are unknown.

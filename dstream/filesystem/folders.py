@@ -180,7 +180,7 @@ class OutputFolder(Folder, Protocol):
 
     @property
     def moves_at_once(self) -> bool:
-        """Whether a move is one step that can be taken back, as a rename is."""
+        """Return whether a move is one step that can be taken back, as a rename is."""
         ...
 
     def path_of(self, path: str) -> str:

@@ -155,7 +155,7 @@ def check_scheme(scheme: str, purpose: str) -> None:
 
     Args:
         scheme: such as `"s3"`.
-        purpose: what it is for, as the beginning of a message: `"to_files() cannot write to"`.
+        purpose: its use, as the beginning of a message: `"to_files() cannot write to"`.
 
     Raises:
         ValueError: fsspec does not support the URL.
