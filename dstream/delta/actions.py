@@ -126,7 +126,7 @@ class Actions:
     Attributes:
         adds: files that belong to the collection from now on.
         removes: files that no longer do.
-        changes_data: what is read is different afterwards; False for compaction.
+        changes_data: whether readers get other rows afterwards; False for compaction.
         metadata: how the collection is described from now on, as in the log.
         transaction: the name of a job of which an epoch is done with this commit.
         epoch: its number.

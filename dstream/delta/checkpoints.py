@@ -3,7 +3,7 @@
 See https://github.com/delta-io/delta/blob/master/PROTOCOL.md. This module loads pyarrow: import it where it is used.
 
 The next one is made of the one before and of the commits since then, whose actions replace its own. That takes
-less than a tenth of what `delta-rs` takes (`docs/decisions/0017-write-delta-checkpoints-ourselves.md`).
+less than a tenth of the time of `delta-rs` (`docs/decisions/0017-write-delta-checkpoints-ourselves.md`).
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class Checkpoints:
         self._owner = owner
 
     def newest(self, read: Callable[[int, bytes], T], behind: int = -1) -> T | None:
-        """Return what `read` makes of the version and the bytes of the newest whole checkpoint.
+        """Return the result of `read` for the version and the bytes of the newest whole checkpoint.
 
         Args:
             read: raises an error for bytes that it does not understand; an older checkpoint is read then.

@@ -52,7 +52,7 @@ class CollectionLog:
     """The state of a collection, as far as this process has read it. Hold `lock` around everything.
 
     Attributes:
-        title: what the collection is called in errors, such as `map 'counts'`.
+        title: the name of the collection in errors, such as `map 'counts'`.
         version: the newest commit that was read; -1 before the first.
         groups: the live files of each bucket, oldest first. A tuple never changes, it is replaced.
         metadata: the newest description of the collection in a commit; None before.

@@ -181,7 +181,8 @@ class LogTruncation:
         taken_out = [action["remove"]["path"] for action in entry if "remove" in action]
         with self._log.lock:
             gone = [path for path in taken_out if not self._log.is_live(path)]
-        # The entry is removed last: a process that dies here leaves the names of what the next cut has to remove.
+        # The entry is removed last: a process that dies here leaves the names of the files that the next cut has to
+        # remove.
         for path in gone:
             folder.delete(path)
         # A writer that began before the vacuum reads these names at its commit, also if a checkpoint sums them up.
