@@ -246,7 +246,7 @@ def rows_maker(form: ItemDecoder | None, names: Sequence[str], columns: ColumnsO
     Args:
         form: that of the items, whose parts are plain; None for dictionaries.
         names: those of the columns that are read.
-        columns: what is known of these.
+        columns: their types, as far as known.
     """
     names = names_read(form, names)
     ways: Mapping[str, _Way] | None = dict.fromkeys(names, "as it is") if form is None else _ways(form, names, columns)

@@ -279,7 +279,8 @@ class _Facts(NamedTuple):
     Attributes:
         depth: the most levels; infinite if it contains itself.
         least: the fewest bytes of a value.
-        memory: what a value takes in Python that no byte of an array, a map, a union or a text accounts for.
+        memory: the bytes that a value takes in Python for which no byte of an array, a map, a union or a text accounts
+            for.
         memory_per_byte: the most that each byte of these takes.
     """
 

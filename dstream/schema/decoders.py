@@ -176,7 +176,7 @@ class Made:
     """Decoder of a value that a format has as a text, or as another type.
 
     Attributes:
-        kind: what is made; formats such as Parquet hold it already.
+        kind: the type of the result; formats such as Parquet hold it already.
         expected: of what, in words.
         accepted: types of JSON.
         make: makes it.
@@ -292,7 +292,7 @@ class ListDecoder:
     """Takes an array: of items of one form, or of one form for each position.
 
     Attributes:
-        kind: what is made of them, such as `list`.
+        kind: the container's type, such as `list`.
         each: the form of all, or one for each.
     """
 

@@ -51,7 +51,7 @@ class NotJsonError(TypeError):
 
     Attributes:
         type_name: its type, or the value in words.
-        instead: what to write.
+        instead: the replacement to write.
         field: the innermost field of a class around it, or the key of a dict; None if it is the item.
         owner: that class.
     """

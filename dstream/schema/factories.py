@@ -78,7 +78,7 @@ def _compiled(
     """Write and compile a function.
 
     Args:
-        kind: what makes the item.
+        kind: the class of the item.
         forms: of the fields that are given, by their names.
         taking: the lines that give the value of field `i` the name `a<i>`.
         slowly: takes what does not fit.

@@ -81,7 +81,7 @@ class Parsed:
 
     Attributes:
         kind: the class.
-        expected: what is expected, with an example.
+        expected: the expected format, with an example.
         parse: makes the value, or raises a ValueError.
     """
 

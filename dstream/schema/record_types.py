@@ -159,7 +159,7 @@ class ClassType(RecordType):
 
     @property
     def _class(self) -> Any:
-        """The class of what fits."""
+        """The class of the values that fit."""
         return None if self.has_changed else self.kind
 
     def _parts(self, value: Any) -> Sequence[Any] | None:

@@ -89,12 +89,12 @@ class ColumnType(ABC):
 
     @property
     def is_immutable(self) -> bool:
-        """Whether a value that fits may be handed out without copying."""
+        """Return whether a value that fits may be handed out without copying."""
         return False
 
     @property
     def is_open(self) -> bool:
-        """Whether a part of it is not known yet, such as a field that is annotated with Any."""
+        """Return whether a part of it is not known yet, such as a field that is annotated with Any."""
         return False
 
     def refined(self, values: Sequence[Any]) -> ColumnType:
