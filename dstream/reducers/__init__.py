@@ -1,7 +1,7 @@
 """Reducers: sinks into which a stream is reduced, such as collections, files, topics of Kafka, functions of your own.
 
-`stream.collect(reducer)` writes in parallel where the items are, commits once, and returns what was written into. The
-contract is in `dstream.spi.sink`.
+`stream.collect(reducer)` writes in parallel where the items are, commits once, and returns the collection or folder
+that was written. The contract is in `dstream.spi.sink`.
 """
 
 import sys

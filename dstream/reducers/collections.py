@@ -84,7 +84,7 @@ def to_imap(
     """Write entries into the map `name`, made if there is none, and return it.
 
     Other entries of the map stay. Of equal keys in one job the last in encounter order wins, or
-    `merge` makes one value of them. Costs one shuffle of what each partition holds for each key.
+    `merge` makes one value of them. Costs one shuffle of the values of each partition and key.
 
     **Parallelism**: each task writes the buckets of its keys.
     **Guarantee**: all entries of a job appear at once or none does; tasks that fail, are retried or
@@ -98,7 +98,7 @@ def to_imap(
         value: gives the value of an item.
         merge: makes one value of two values of a key within the job, in encounter order. It should return a new
             value: on the local engine the values may be objects of the caller's own.
-        on_existing: what happens to a value that the map has already: `"overwrite"` it, or `"merge"` it with the new
+        on_existing: what is done with a value that the map has already: `"overwrite"` it, or `"merge"` it with the new
             one (existing value first), atomically. With `"merge"` a None of `merge` removes the entry; of two new
             values it returns that nothing is left of them, and the one that the map has stays.
         job: a job of this name is committed once, however often it runs; a second run does nothing.

@@ -151,7 +151,7 @@ def to_files(
         encoding: of lines, as for `open`.
         compression: `"gz"`, `"bz2"`, `"xz"` or `"zst"`. Parquet and Avro compress inside of the file: Parquet with
             Snappy, `"gz"` or `"zst"`, Avro with any of them or `"snappy"`.
-        name: what the names of the files begin with.
+        name: the beginning of the names of the files.
         partition_by: the name of a field, or several, or functions by name: the items with the same value are in a
             folder of their own, such as `country=NO/`, and keep the field; in a table of Delta
             they are fields, which the log keeps. A task has 32 files open at most.

@@ -82,7 +82,7 @@ def sink_from(
         commit: takes in the caller what `prepare` gave in one attempt of each task, in a list; not if there are no
             items. After a failure it is called again with the same list, maybe by another process; a job that has run
             starts again if it raises a `SinkUnavailableError`.
-        name: what messages call the sink; unset, its functions.
+        name: that of the sink in messages; unset, its functions.
 
     Raises:
         TypeError: one of these is no function, or one whose call would not run it; when it runs: `prepare` gives
@@ -173,7 +173,7 @@ def to_processor(name: str, supplier: AnySupplier) -> ProcessorSink:
     **On re-run**: all items are given again.
 
     Args:
-        name: what the vertex, and in a pipeline its stage, is called.
+        name: that of the vertex, and in a pipeline of its stage.
         supplier: makes the processors: a class of processors, a function, a `ProcessorSupplier` or a
             `ProcessorMetaSupplier`.
 

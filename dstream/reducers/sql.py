@@ -46,7 +46,7 @@ def to_sql(
         table: its name, behind a schema and a dot if it is not in the default one; `'"a.b"'` has a dot itself.
         columns: those that are written, for items that have others too, or fewer than the table; unset, all of them
             but those that the database computes.
-        on_conflict: what happens to a row whose primary key exists, or is repeated: `"fail"`, which inserts nothing
+        on_conflict: what is done with a row whose primary key exists, or is repeated: `"fail"`, which inserts nothing
             at all; `"update"` the row, where the last in encounter order wins; `"ignore"` it, also if it conflicts with
             another unique column, so the first one wins. SQLite and PostgreSQL have the last two.
         job: a job of this name is committed once, however often it runs.

@@ -61,7 +61,7 @@ def imap(name: str, predicate: Any = None, projection: Any = None, *, storage: P
     Args:
         name: the name of the map.
         predicate: which entries; it runs where the data is read, and the others are dropped there.
-        projection: what to make of each, there too; an entry of which it makes None is dropped.
+        projection: makes the item of each, there too; an entry for which it returns None is dropped.
         storage: a folder or a URL, as for `connect`, of another storage that has the collection; unset, that of the
             context.
 
@@ -197,7 +197,7 @@ def imap_journal(
         start: `"oldest"`, all that is kept; `"current"`, what happens from now on; a datetime with a time zone, what
             was committed from its millisecond on; an int, what happened after this offset.
         predicate: which events; it runs where they are read.
-        projection: what to make of each, there too; an event of which it makes None is dropped.
+        projection: makes the item of each, there too; an event for which it returns None is dropped.
         events: `"puts"`, or `"all"`, with entries that were removed.
         storage: a folder or a URL, as for `connect`, of another storage that has the collection; unset, that of the
             context.

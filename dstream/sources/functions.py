@@ -41,7 +41,7 @@ def source_from(
             may give more or fewer.
         read: gives the items of a part, one after another; it opens what it needs, and closes that in a `finally`.
         ordered: whether the items have an order: that of the parts, and then that inside each.
-        name: what messages call the source; unset, its functions.
+        name: that of the source in messages; unset, its functions.
 
     Raises:
         TypeError: an argument is of another kind.
@@ -89,7 +89,7 @@ def stream_source_from(
         read: takes a partition and two offsets, gives the items from the first one up to, not including, the second; in
             a worker. The first one is None at the start of a partition that `begin` did not have.
         timestamp: gives the time of an item in milliseconds since 1970, or None.
-        name: what messages call the source; unset, its functions.
+        name: that of the source in messages; unset, its functions.
 
     Raises:
         TypeError: an argument is of another kind.
@@ -139,7 +139,7 @@ def from_processor(name: str, supplier: AnySupplier) -> ProcessorSource[Any]:
     **On re-run**: new processors emit again, also after a task was lost.
 
     Args:
-        name: what the vertex, and in a pipeline its stage, is called.
+        name: that of the vertex, and in a pipeline of its stage.
         supplier: makes the processors: a class of processors, a function, a `ProcessorSupplier` or a
             `ProcessorMetaSupplier`.
 
@@ -176,7 +176,7 @@ def stream_from_processor(name: str, supplier: AnySupplier) -> ProcessorStreamSo
     **On re-run**: resumes where it was; a new job begins anew.
 
     Args:
-        name: what the vertex, and in a pipeline its stage, is called.
+        name: that of the vertex, and in a pipeline of its stage.
         supplier: makes the processors, as for `from_processor`.
 
     Raises:

@@ -116,7 +116,7 @@ def kafka(
             A value `env:NAME` or `file:/path` is a secret that each process looks up.
         key: makes a key of its bytes, such as `bytes.decode`; unset, keys are bytes. One that is missing stays None.
         value: the same for values, such as `json.loads`.
-        projection: what to make of each record, where it is read; a record of which it makes None is dropped.
+        projection: makes the item of each record, where it is read; a record for which it returns None is dropped.
             `native_timestamps()` gives each item the time of its record.
         start: where a new job begins: `"earliest"`, `"latest"`, at the first message that is not older than a
             datetime with a time zone, or at an offset for each partition, `{("orders", 0): 17}`; partitions that are
