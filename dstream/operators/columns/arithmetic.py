@@ -370,7 +370,7 @@ def truth(column: Column) -> NDArray[np.bool_]:
 
 
 def contained(column: Column, among: Column) -> Bools:
-    """Say for each row whether a number is among those of a tuple.
+    """Return for each row whether a number is among those of a tuple.
 
     Raises:
         NotColumnar: it is no tuple of numbers, or a number is NaN: Python finds one that is the same object.
@@ -405,7 +405,7 @@ def _found_by_hash(column: Column, among: Container[Any]) -> Bools:
 
 
 def is_none(column: Column, none: Column, *, is_wanted: bool) -> Column:
-    """Say for each row whether its value is None, or whether it is not."""
+    """Return for each row whether its value is None, or whether it is not."""
     if not isinstance(none, ConstantColumn) or none.value is not None:
         raise NotColumnar("an identity")
     if isinstance(column, Encoded):

@@ -110,7 +110,7 @@ def is_same(one: Any, other: Any) -> bool:
         return len(one) == len(other) and all(map(is_same, one.items(), other.items()))
     if isinstance(one, _TOLD_BY_DIGITS):
         return repr(one) == repr(other)
-    # Each object has a `__getstate__` since Python 3.11; None says that it has no attributes.
+    # Each object has a `__getstate__` since Python 3.11; None: it has no attributes.
     state = None if isinstance(one, str | bytes) else one.__getstate__()
     return is_same(state, other.__getstate__()) if state else bool(one == other)
 
@@ -234,7 +234,7 @@ def _through(ops: Sequence[Op], blocks: Iterator[Block], open_block: OpenBlock |
             made: Block = _passed(ops, passing)
             fallbacks = 0
         except TooFewRows:
-            # Rows that are too few say nothing of those behind: they do not count as fallbacks.
+            # Too few rows are no sample of those behind: they do not count as fallbacks.
             made, passing = by_items(given(block)), _Passing(block)
         except NotColumnar:
             # Steps that count look at how many items of a block are taken, and so take it as a whole; items that

@@ -265,7 +265,7 @@ def _group_tables(
             keys, values = keys_and_values(known, as_column(block))
             shape = None if _makes_table(known, keys, values) else shape_of(keys)
         except NotColumnar:
-            # What is buffered came before this block: the first key of a group stays, and floats are added in order.
+            # The buffered rows precede this block: the first key of a group stays, and floats are added in order.
             yield from chain(held.rest(), held_texts.rest(), held_rows.rest())
             yield given(block)
             continue

@@ -295,7 +295,7 @@ class JoinedRows(Entries):
         rows: which of them each pair has.
         held: values of rows that are held.
         held_rows: which of them each pair has; -1 for none.
-        holds_left: whether the one that is held comes first in a pair.
+        holds_left: whether the one that is held is first in a pair.
     """
 
     def __init__(

@@ -68,7 +68,7 @@ class FloatSums:
         blanks = (_BITS - np.frexp(first.astype(np.float64))[1]).astype(np.uint64)
         rest = third << (blanks + np.uint64(_BITS))
         is_inexact = (rest != 0) | (np.argmax(is_some, axis=0) < highest - 2)
-        # 64 bits, of which the last one says that others follow: what rounds them to 53 sees which half they are in.
+        # 64 bits, of which the last one marks that others follow: what rounds them to 53 sees which half they are in.
         leading = ((first << np.uint64(_BITS) | second) << blanks | third >> (np.uint64(_BITS) - blanks)) | is_inexact
         exponents = _BITS * (highest - 3 + self.lowest) - blanks.astype(np.int64)
         with np.errstate(over="ignore"):

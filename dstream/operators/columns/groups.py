@@ -71,7 +71,7 @@ class _Groups:
         keys: each of them once.
         counts: how many items they have.
         sums: of the numbers of their items, an array for each number that is added up; none where they only count.
-        ranks: which say in what order the keys of several tables were first seen.
+        ranks: the order in which the keys of several tables were first seen.
     """
 
     keys: Any
@@ -391,7 +391,7 @@ def merged_text_tables(tables: Sequence[StringGroupTable]) -> StringGroupTable:
         return tables[0]
     import pyarrow as pa
 
-    # In chunks, since all keys in one array would be there twice; each chunk knows the keys of all (pyarrow 26).
+    # In chunks, since all keys in one array would be there twice; each chunk has the keys of all (pyarrow 26).
     chunks = pa.chunked_array([table.keys.values for table in tables], pa.string()).dictionary_encode().chunks
     distinct = chunks[0].dictionary
     numbered = np.concatenate([numbers_of_array(chunk.indices) for chunk in chunks])

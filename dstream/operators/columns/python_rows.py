@@ -68,7 +68,7 @@ def rows_by_python(expression: Expression, leaf_of: Callable[[Expression], Colum
     """Return what Python gives for each row.
 
     Args:
-        expression: says what is evaluated.
+        expression: what is evaluated.
         leaf_of: returns the column of a part of it that is known; None for other parts.
 
     Raises:

@@ -67,7 +67,7 @@ class Ranks:
 
     Attributes:
         kind: only ranks of one kind can be compared.
-        values: the smallest comes first; equal keys have equal ones.
+        values: the smallest is first; equal keys have equal ones.
     """
 
     kind: Literal["ints", "floats"]
@@ -270,7 +270,7 @@ def cut_at(batch: SortedBatch, borders: Ranks) -> Iterator[SortedBatch]:
     places = [0, *np.searchsorted(values, borders.values, side="left").tolist(), len(values)]
     block: Rows | None = None
     for start, end in pairwise(places):
-        # No border lies inside of the batch: it goes on without being unpickled.
+        # No border lies inside of the batch: it is passed on without being unpickled.
         if end - start == len(values):
             yield batch
             continue

@@ -357,7 +357,7 @@ def _bools(array: Any) -> Bools:
 
 
 def contained_in_texts(pattern: Column, texts: Strings) -> Bools:
-    """Say for each text whether a text that is the same for all is in it.
+    """Return for each string whether a string that is the same for all is in it.
 
     Raises:
         NotColumnar: it is not the same for all, or no text.
@@ -368,7 +368,7 @@ def contained_in_texts(pattern: Column, texts: Strings) -> Bools:
 
 
 def texts_among(texts: Strings, among: Column) -> Bools:
-    """Say for each text whether it is among the members of a container.
+    """Return for each string whether it is among the members of a container.
 
     Raises:
         NotColumnar: it is none.
@@ -462,4 +462,4 @@ METHODS: dict[str, Callable[..., Column]] = {
     "title": _titled,
     "upper": _changed(bytes.upper, str.upper),
 }
-"""The functions of `capabilities.STRING_METHODS`, all but `findall`, whose pattern comes before the texts."""
+"""The functions of `capabilities.STRING_METHODS`, all but `findall`, whose pattern precedes the strings."""

@@ -56,7 +56,7 @@ def applied_to_texts(sign: str, operands: list[Column]) -> Column:
 
 
 def contained_among(column: Column, among: Column) -> Column:
-    """Say for each row whether a value is among others, or a text in another one."""
+    """Return for each row whether a value is among others, or a string in another one."""
     among = tuples_of_lists(among)
     if isinstance(column, Encoded) and isinstance(among, ConstantColumn):
         return by_distinct(lambda value, values: value in values, [column, among])

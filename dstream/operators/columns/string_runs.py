@@ -32,7 +32,7 @@ class CharacterClass:
     """The characters of which runs consist.
 
     Attributes:
-        has: says whether a character is one of them.
+        has: returns whether a character is one of them.
         table: for each byte 1 if it is a character of ASCII that is in no run.
         outside: those bytes.
     """

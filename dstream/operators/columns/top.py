@@ -98,7 +98,7 @@ def _first_places(keys: Column, count: int, reverse: bool, before: Sequence[Any]
         keys: of all rows.
         count: how many rows, at most.
         reverse: the greatest key comes first.
-        before: one key, if only those matter that come before it.
+        before: one key, if only those matter that precede it.
 
     Raises:
         NotColumnar: the keys are no numbers and no texts, or not of the type of that one.

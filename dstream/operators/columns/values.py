@@ -1,6 +1,6 @@
 """Columns of exactly one builtin type, their concatenation, and their items.
 
-A column of ints knows between which two values its own lie, so that arithmetic needs no check for each of them.
+A column of ints stores the bounds of its values, so that arithmetic needs no check for each of them.
 """
 
 from __future__ import annotations

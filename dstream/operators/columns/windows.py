@@ -55,7 +55,7 @@ def sliding_windows(
         kind: a gatherer with a `window`.
         blocks: the items of the partition.
         behind: all items behind it, read as far as needed.
-        is_first: says whether no item is before the partition.
+        is_first: returns whether no item is before the partition.
     """
     size, first = kind.window, is_first
     assert size is not None, "whoever has none slides over items"

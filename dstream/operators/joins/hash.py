@@ -174,7 +174,7 @@ def _in_blocks(
         bound.spilled()
         while not bound.exceeded() and (chunk := next(held, None)):
             _add(chunk, index)
-        # One chunk at least, also where no memory came back: otherwise the loop would not advance.
+        # One chunk at least, also where no memory was freed: otherwise the loop would not advance.
         if not index:
             _add(next(held, ()), index)
     if matching.keeps_passing:

@@ -62,7 +62,7 @@ class IntervalJoin:
 
 
 class _Waiting(NamedTuple):
-    """The items of one key and one input, by their timestamps; of one timestamp as they came."""
+    """The items of one key and one input, by their timestamps; of one timestamp in the order of arrival."""
 
     timestamps: list[int]
     items: list[Any]
@@ -120,7 +120,7 @@ class _Arrived:
 class _WaitingItems(KeyStates[_Sides]):
     """By key the items of both inputs that may get a partner yet.
 
-    A delta has the items that came, and not all those that wait beside them: a key may have many.
+    A delta has the items that arrived, and not all those that wait beside them: a key may have many.
     """
 
     def __init__(self, before: int, after: int) -> None:
@@ -175,19 +175,19 @@ class _WaitingItems(KeyStates[_Sides]):
             self._arrived.watermark = watermark
 
     def to_disk(self) -> bool:
-        """Stay in memory: items wait for no longer than the join says, and each is looked at by its time."""
+        """Stay in memory: items wait for no longer than the bounds of the join, and each is looked at by its time."""
         return False
 
     def delta(self) -> Any | None:
-        """Return the items that came, and up to where items were forgotten."""
+        """Return the items that arrived, and up to where items were forgotten."""
         arrived, self._arrived = self._arrived, _Arrived()
         if not arrived.keys and arrived.watermark == NO_WATERMARK:
             return None
-        # Items that came and were forgotten within one epoch need not be written.
+        # Items that arrived and were forgotten within one epoch need not be written.
         return arrived.waiting(self._reaches)
 
     def patch(self, delta: Any) -> None:
-        """Apply a delta: add the items that came, and remove those that were forgotten."""
+        """Apply a delta: add the items that arrived, and remove those that were forgotten."""
         arrived: _Arrived = delta
         for number, key, timestamp, item in arrived.rows():
             self._add(number, key, timestamp, item)

@@ -33,7 +33,7 @@ class RightSide:
 
     Attributes:
         key: gives the key of an item.
-        projecting: gives what of an item goes into the pairs; None: all of it.
+        projecting: gives the part of an item that the pairs contain; None: all of it.
         step: the join.
         limit: how many bytes all of it may have, pickled.
     """
@@ -140,7 +140,7 @@ def looked_up(
 ) -> Iterator[tuple[Any, Any]]:
     """Give a pair for each match of each item, reading nothing ahead; the table is there before the first item is read.
 
-    An item that matches nothing comes once, with None, unless `is_inner`.
+    An item that matches nothing is emitted once, with None, unless `is_inner`.
     """
     # Before the first item is read: the table may wait for its own job, or refuse to be made.
     find = table().get

@@ -55,7 +55,7 @@ class Nearest:
                 yield item, self._within(left, left.match)
 
     def _both_ways(self, lefts: Iterable[Pair], rights: Iterable[Pair], bound: Bound) -> Iterator[tuple[Any, Any]]:
-        """Go along the right side twice; the left side, which comes first, waits for it."""
+        """Read the right side twice; the left side, which is first, waits for it."""
         waiting = CachedItems(_placed(lefts, self.left_on), bound)
         others = CachedItems(_placed(rights, self.right_on), bound)
         for left in _matched(_matched(waiting, others, False, bound), others, True, bound):

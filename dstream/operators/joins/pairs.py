@@ -38,7 +38,7 @@ P = TypeVar("P")
 Batches = Iterator[tuple[int, Any]]
 """(target, [keys, items]), or (target, `JoinBatch`).
 
-Those of the side that comes second have the targets behind those of the first."""
+Those of the second side have the targets behind those of the first."""
 
 
 def join_with(
@@ -105,7 +105,7 @@ def _joined_batches(
 
 
 def _named(step: Step, items: Iterator[Any]) -> Iterator[Any]:
-    """Give the items; a failure is one of the step, also where it comes when the blocks before were given."""
+    """Give the items; a failure is one of the step, also if it is raised after the blocks before were given."""
     with naming(step):
         yield from items
 
@@ -160,7 +160,7 @@ def _matched_in_columns(
 def _rows_of(
     passing: Iterator[Any], side: Side | None, rest: list[Any], held: JoinTable
 ) -> Iterator[JoinBatch | JoinRows]:
-    """Give rows with keys in columns of the type of those held, up to the first without, which goes into `rest`."""
+    """Give rows with keys in columns of the type of those held, up to the first without, which is added to `rest`."""
     for each in passing:
         rows = each[1] if side is None else side.rows(each)
         if rows is None or isinstance(rows, list) or not held.takes(rows):
@@ -185,7 +185,7 @@ def cogroup_batches(step: Step, targets: int, batches: Batches, task: Task) -> I
 def two_sides(
     targets: int, batches: Iterator[tuple[int, P]]
 ) -> tuple[Iterator[tuple[int, P]], Iterator[tuple[int, P]]]:
-    """Return the batches of the side that comes first, and those of the other one, asked for afterwards.
+    """Return the batches of the first side, and those of the other one, asked for afterwards.
 
     `more_itertools.before_and_after` (11.2) does the same with `tee`, which keeps all of the second side in memory as
     long as the first iterator exists.

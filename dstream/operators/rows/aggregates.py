@@ -98,7 +98,7 @@ def _with_items_together(tables: Iterator[Any]) -> Iterator[Any]:
 
 
 def _until_a_table(items: Iterable[Any], tables: Iterator[Any], behind: list[Any]) -> Iterator[Any]:
-    """Give items, and those of the blocks that follow; the first table goes to `behind`."""
+    """Give items, and those of the blocks that follow; the first table is appended to `behind`."""
     yield from items
     for each in tables:
         if not isinstance(each, Iterable):
@@ -333,7 +333,7 @@ def _tables_in_memory(
 def _finished(reduction: Collector[Any, Any, Any], step: Step, containers: Iterator[Any], task: Task) -> Iterator[Any]:
     """Give the one result, also of no containers."""
     with naming(step):
-        # A container may be 0 or None, so that a mark of its own says that there is none.
+        # A container may be 0 or None, so that a mark of its own replaces a missing one.
         first = next(containers, _NONE)
         held = reduction.supplier() if first is _NONE else first
         yield reduction.finisher(functools.reduce(reduction.combined, containers, held))
@@ -361,7 +361,7 @@ class StatefulCalls:
     """The calls of a stateful function, with the states that it has made.
 
     Args:
-        create: makes a state, when the first item of a key comes.
+        create: makes a state, when the first item of a key arrives.
         fn: takes (state, item), or (state, key, item) if it `is_keyed`.
         action: what becomes of its result.
         step: names a failure, which has the item too.

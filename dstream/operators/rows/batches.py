@@ -86,7 +86,7 @@ def dumps_columns(columns: Sequence[list[Any]]) -> bytes:
 
 
 def travelling(items: list[Any]) -> Iterable[Any]:
-    """Return a form of a list of items to pickle, also inside of something else: a list comes out again."""
+    """Return a form of a list of items to pickle, also inside of another object: it is loaded as a list."""
     return _Entries(items) if set(map(type, items)) == {Entry} else items
 
 

@@ -77,7 +77,7 @@ class ColumnItems(Iterator[Any]):
         items: Iterator[Any] | None = None,
         taking: Callable[[Block], Iterable[Any]] | None = None,
     ) -> None:
-        # Blocks and items read one iterator: `_is_begun` says that the items have begun, and the blocks may not.
+        # Blocks and items read one iterator: `_is_begun` is set when the items have begun, and the blocks may not.
         self._blocks = blocks
         self._items = chain.from_iterable(map(taking or given, blocks)) if items is None else items
         self._is_begun = False

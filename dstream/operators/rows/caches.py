@@ -28,7 +28,8 @@ __all__ = ["CacheSource", "CachedItems", "Caches", "HeldByContext", "read_here"]
 class Caches:
     """The contents of `cache()` steps, which the engines of one context share until it is closed.
 
-    A step is known by its identity, which is not held here: what is kept goes with the last plan that has the step.
+    A step is found by its identity, of which there is no strong reference: the items are dropped with the last plan of
+    the step.
     """
 
     def __init__(self) -> None:
@@ -56,7 +57,7 @@ class Caches:
         """Return the content of a step that another engine has cached, as this process has it: fetched once.
 
         Args:
-            items: the content; the copy goes with it.
+            items: the content; the copy is dropped with it.
             bound: how much of the copy may be in memory.
         """
         copy = self._fetched.get(items)
@@ -118,7 +119,7 @@ class CachedItems(HeldByContext):
                 bound.spilled()
 
     def _write(self, items: Iterator[Any]) -> None:
-        """Put all further items into a file without a name, which goes with this object."""
+        """Put all further items into a file without a name, which is deleted with this object."""
         import tempfile  # here: what fits into memory needs no file
 
         self._file = tempfile.TemporaryFile(prefix="dstream-")  # noqa: SIM115 - it lives as long as the items

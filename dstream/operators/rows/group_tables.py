@@ -137,14 +137,14 @@ def tables_by_key(
 ) -> tuple[Iterator[Sequence[Table]], Iterator[Any]]:
     """Return the tables of groups that batches are, those with equal keys together, if all batches are tables.
 
-    Otherwise return none of them, and all batches again; equal keys come in the order in which they came.
+    Otherwise return none of them, and all batches again; equal keys are in the order in which they arrived.
     """
     held: list[Table] = []
     buckets: list[Run] = []
     costs = size = 0
     for batch in batches:
         if isinstance(batch, Sequence):
-            # What is on disk came before the tables in memory, and those before this batch.
+            # The batches on disk precede the tables in memory, and those precede this batch.
             return iter(()), chain(chain.from_iterable(buckets), held, (batch,), batches)
         held.append(batch)
         costs, size = costs + batch.cost(), size + batch.key_bytes()

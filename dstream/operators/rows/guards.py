@@ -158,8 +158,8 @@ def items_of(
     Args:
         split: of any source; one of records if there is a `misread`.
         step: how the source names itself.
-        misread: says what takes the place of a bad record.
-        may_be_columns: who asks takes `ColumnItems`, too.
+        misread: returns what takes the place of a bad record.
+        may_be_columns: the caller takes `ColumnItems`, too.
     """
     if misread is not None:
         return _named(cast("SplitOfRecords[Any]", split).read_past(misread), step)

@@ -72,7 +72,7 @@ class Side:
 
 
 class KeysAlone(Side):
-    """A side of which only the keys matter: each goes once, as far as that costs nothing, without its item."""
+    """A side of which only the keys matter: each is sent once, as far as that costs nothing, without its item."""
 
     def rows(self, block: Any) -> JoinRows | None:
         from dstream.operators.joins.columns import each_key_once  # loads NumPy, which made the column

@@ -75,7 +75,7 @@ def call_again(
 def _are_alike(error: Exception, other: Exception) -> bool:
     try:
         return type(error) is type(other) and str(error) == str(other)
-    except Exception:  # Classes of the user's may say nothing.
+    except Exception:  # `__str__` of a class of the user's may fail.
         return False
 
 

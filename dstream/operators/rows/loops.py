@@ -2,8 +2,8 @@
 
 The loop is Python source made from the actions alone, compiled once for each combination. Against
 nested `map` and `filter` objects it is as fast, it does not grow the C stack with the length of the
-chain, and when a function raises, the line says which step and the variable says which item, at no
-cost while all goes well (`docs/decisions/0003-fuse-element-wise-steps-into-one-generated-loop.md` has the figures).
+chain, and when a function raises, the line identifies the step and the variable the item, at no
+cost without a failure (`docs/decisions/0003-fuse-element-wise-steps-into-one-generated-loop.md` has the figures).
 
 A step whose expression is known is evaluated in the loop, without a call (`syntax`). If that fails, its function is
 called with the same item, so that the traceback has the user's own line.
@@ -58,7 +58,7 @@ def run_chain(ops: Sequence[Op], items: Iterable[Any]) -> Iterator[Any]:
 
 
 def _known_pair(op: Op) -> tuple[Any] | None:
-    """Return the constant that a step puts beside each item, if its code says that it does nothing else."""
+    """Return the constant that a step puts beside each item, if its code does nothing else."""
     if op.action != "map" or op.kind is not None:
         return None
     known = plain(op.fn)

@@ -3,8 +3,8 @@
 `operation(node)` returns an operation as a function without the node's inputs, so that it can travel to a worker. The
 local engine runs nothing else; Spark runs the same functions inside its stages.
 
-A task that reads a partition to its end knows its watermark, which follows the items to the tasks behind. So a task
-that has read all its input knows the watermarks of all partitions that lead to it.
+A task that reads a partition to its end has its watermark, which follows the items to the tasks behind. So a task
+that has read all its input has the watermarks of all partitions that lead to it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ItemCount:
 
     Attributes:
         each: counts one item, in C code.
-        of_open_block: says how much of a block that is still being used counts.
+        of_open_block: returns how much of a block that is still being used counts.
     """
 
     __slots__ = ("_many", "_ones", "each", "of_open_block")
@@ -127,7 +127,7 @@ class Task(Protocol):
     Attributes:
         partition: its number among all that run the same.
         bound: how much memory it may hold.
-        watermarks: those that it knows: all that lead to it, when all of its input is read.
+        watermarks: those that it has: all that lead to it, when all of its input is read.
         reads_all: also what a writer leaves is read: the range of an epoch counts as read.
     """
 
@@ -330,7 +330,7 @@ def _looked_at(items: Iterator[Any], looks: Sequence[EarlyCheck]) -> Iterator[An
     """Return the items, of which the first one was looked at."""
     if not looks:
         return items
-    # The range comes first: it ends the `zip` before a second item is read.
+    # The range is first: it ends the `zip` before a second item is read.
     first = list(zip(range(1), items, strict=False))
     for _, item in first:
         for look in looks:
@@ -395,7 +395,7 @@ def written_entries(
 ) -> Iterator[Any]:
     """Combine (bucket, (keys, containers)), sorted by bucket; let `writer` take the entries; give its receipts.
 
-    With a collector `through`, each finished entry goes through it before.
+    With a collector `through`, each finished entry passes through it before.
     """
     with naming(step):
         for bucket, parts in groupby(batches, key=itemgetter(0)):

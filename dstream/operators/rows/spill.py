@@ -127,8 +127,8 @@ def distinct_items(
 ) -> Iterator[Any]:
     """Give the first item of each key, in order, as soon as it is seen.
 
-    Past the bound no key is taken in any more: items with unknown keys go to files by their key's
-    hash, each file is made distinct on its own, and the rest comes out merged by position.
+    Past the bound no key is taken in any more: items with unknown keys are written to files by their key's
+    hash, each file is made distinct on its own, and the rest is given merged by position.
     """
     seen: set[Any] = set()
     items = iter(items)
@@ -145,7 +145,7 @@ def distinct_items(
             try:
                 if given in seen:
                     continue
-            except Exception:  # The key has no hash, or one that fails, which `canonical` says in our words.
+            except Exception:  # The key has no hash, or one that fails, which `canonical` reports.
                 canonical(given)
                 raise
             found = canonical(given)
@@ -163,7 +163,7 @@ def distinct_items(
 def distinct_of_batches(batches: Iterable[Sequence[list[Any]]], bound: Bound) -> Iterator[Any]:
     """Give one item of each key of (keys, items), in any order, or of (items,) that are their own keys.
 
-    Past the bound the rest goes to files, as that of `distinct_items`.
+    Past the bound the rest is written to files, as that of `distinct_items`.
     """
     seen: set[Any] = set()
     batches = iter(batches)
@@ -357,7 +357,7 @@ class Groups:
                     for mine, column in zip(others, columns, strict=True):
                         mine.append(column[number])
                 following = collector.accumulator(containers[place], item)
-                # None says that the container was changed in place.
+                # None: the container was changed in place.
                 if following is not None:
                     containers[place] = following
         except Exception as error:
@@ -380,7 +380,7 @@ class GroupsOnDisk:
     """Groups of a processor that did not fit into memory: in files by the hash of the key, each combined on its own.
 
     Args:
-        bound: says when groups are too much.
+        bound: checks when groups are too much.
     """
 
     def __init__(self, bound: Bound) -> None:

@@ -28,7 +28,7 @@ FRAMES_OF_AN_OPERATION = 4
 
 
 class Depth:
-    """Counts the operations on top of each other, and says when a thread should run those that are there."""
+    """Counts the operations on top of each other, and decides when a thread should run those that are there."""
 
     def __init__(self) -> None:
         self._frames = 0

@@ -3,7 +3,7 @@
 A row belongs to the hash of a key, and holds all keys of that hash with their states. Rows that an epoch touches are in
 memory, as the objects that operators change, and are written back when the next epoch begins. The table is SQLite's
 own temporary one, below `SQLITE_TMPDIR` or `TMPDIR` as the process found them, or `/var/tmp`: a file without a name,
-which goes with its process, however that ends. What a job can be started from again are its files of changes and
+which is deleted with its process, however that ends. What a job can be started from again are its files of changes and
 snapshots, as ever.
 """
 
@@ -163,7 +163,7 @@ class StatesOnDisk(MutableMapping[Any, S]):
     def least(self) -> int | None:
         """Return the least watermark that a state waits for."""
         assert self._due is not None, "states wait for time"
-        # Rows in memory may be newer than the table: their own states say when they are due.
+        # Rows in memory may be newer than the table: their deadlines are those of their own states.
         near = map(self._due, self._near.values())
         far = (due for number, due in self._by_due() if number not in self._looked_up)
         return min(chain(near, islice(far, 1)), default=None)

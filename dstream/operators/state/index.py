@@ -22,7 +22,7 @@ class Part(NamedTuple):
     """A piece of a file that has a snapshot of a shard, or changes of it.
 
     Attributes:
-        file: its name; each file has at most one part of a shard, so the name says which state of it this leads to.
+        file: its name; each file has at most one part of a shard, so the name identifies the state that this leads to.
         offset: where the part begins.
         length: how many bytes it has.
         changes: of how many epochs it has the changes; 1 for a snapshot.
@@ -38,7 +38,7 @@ class Shard(NamedTuple):
     """The index entry of a shard.
 
     Attributes:
-        parts: a snapshot, then changes, in their order; none if nothing ever came to it.
+        parts: a snapshot, then changes, in their order; none if no item ever reached it.
         keys: how many keys have a state in it.
         deadline: when the watermark next does something in it.
         clock_deadline: when the clock does.
@@ -102,7 +102,7 @@ class ShardIndex:
         """Return the index of a new step, with `shards` shards unless its operator has a number of its own."""
         first = NO_PARTS
         if isinstance(operator, OfFixedShards):
-            # 0.0 has passed in any epoch: processors that tick are opened in the first one, whatever comes.
+            # 0.0 has passed in any epoch: processors that tick are opened in the first one, with or without items.
             shards, first = operator.shards, Shard(clock_deadline=0.0 if operator.ticks else None)
         return ShardIndex(stage, operator.kind, tuple(operator.signature), (first,) * shards)
 
@@ -189,8 +189,8 @@ def is_outweighed(parts: Sequence[Part], added: int, shard: int, patience: int =
     Shards grow alike, so each has a limit of its own, from one to two times the snapshot: they are not written at once.
 
     Args:
-        parts: the snapshot and what came after it.
-        added: how many bytes come now.
+        parts: the snapshot and the changes after it.
+        added: how many bytes are added now.
         shard: its number.
         patience: multiplies the limit, for a task that has written a snapshot in this epoch already.
     """
@@ -203,10 +203,10 @@ def is_outweighed(parts: Sequence[Part], added: int, shard: int, patience: int =
 
 
 def parts_to_merge(parts: Sequence[Part], shard: int) -> int:
-    """Return how many of the last parts become one with the change that comes now; 0 as a rule.
+    """Return how many of the last parts become one with the new change; 0 as a rule.
 
     Args:
-        parts: the snapshot, which is no part to merge, and what came after it.
+        parts: the snapshot, which is no part to merge, and the changes after it.
         shard: its number; shards differ in when they are merged as they do in when they are written.
     """
     taken, most = 0, _BASE

@@ -1,7 +1,7 @@
 """`ItemsByKey`: the ordered items for a shard as columns, and the search for one that fails to pickle.
 
-Where the items are, late ones are set apart, the others get their keys, and each goes to the shard of its key. A key is
-canonical when it leaves; who receives it asks `canonical_keys` again, since a NaN that was pickled is another object.
+Where the items are, late ones are set apart, the others get their keys, and each is sent to the shard of its key. A key
+is canonical when it is sent; its receiver calls `canonical_keys` again, since a NaN that was pickled is another object.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ItemsByKey(NamedTuple):
     Attributes:
         keys: one for each item; None where the operator has no key.
         timestamps: one for each item.
-        items: as they came.
+        items: in the order of arrival.
         late: those that are wanted elsewhere, with their timestamps.
     """
 

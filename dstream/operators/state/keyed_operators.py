@@ -39,7 +39,7 @@ class KeyedDistinct:
 
     With `within`, time counts from the item that passed: items before it, or less than `within` behind it, do not pass.
     The next one passes, and time counts from there. Then items need timestamps, and one behind the watermark at the
-    start of the epoch is late. A key is forgotten at `watermark >= passed + within`: whatever comes then passes.
+    start of the epoch is late. A key is forgotten at `watermark >= passed + within`: the next item of it then passes.
 
     Attributes:
         key: gives the key of an item.
@@ -180,7 +180,7 @@ class RunningResult:
     def after(self, held: list[Any], item: Any) -> Any:
         """Take an item into the container in a list, which may get another one; return the result of all until now."""
         following = self._accumulate(held[0], item)
-        # None says that the container was changed in place.
+        # None: the container was changed in place.
         if following is not None:
             held[0] = following
         result = self._finish(held[0])
@@ -204,8 +204,8 @@ class StatefulMapping:
         fn: takes (state, key, item), without a key (state, item), and changes the state in place.
         action: what becomes of its result.
         ttl: for how many milliseconds of event time a state lives without an item; None: for ever.
-        on_evict: takes (state, key, watermark) of a state that goes; without keys, its key is None. Where an item lets
-            the state go, the watermark is the timestamp of that item. It returns what is given in place of the state:
+        on_evict: takes (state, key, watermark) of an evicted state; without keys, its key is None. Where an item evicts
+            the state, the watermark is the timestamp of that item. It returns what is given in place of the state:
             items for `"flat_map"`, otherwise an item; None: nothing. Their timestamp is the last instant of the state,
             that of its last item plus `ttl`: with the watermark, results of the end of all sources would be
             at the end of time, where no window closes.
@@ -238,7 +238,7 @@ class StatefulMapping:
 
 
 class _FadingStates(KeyStates[list[Any]]):
-    """By key a list: the state as the user knows it, and the greatest timestamp of its items if that counts."""
+    """By key a list: the state as the user sees it, and the greatest timestamp of its items if that counts."""
 
     def __init__(self, operator: StatefulMapping) -> None:
         ttl = operator.ttl

@@ -47,7 +47,7 @@ class KeyDeadlines:
             heapq.heappush(self._heap, self._entry(deadline, key))
 
     def forget(self, key: Any) -> None:
-        """Take it that a key has no deadline: an equal key that comes later is the one to be given."""
+        """Remove the deadline of a key: an equal key that arrives later is the one to be given."""
         self._entered.pop(key, None)
 
     def fill(self, deadlines: Iterable[tuple[Any, int]]) -> None:
@@ -99,9 +99,9 @@ class DumpedKeys(NamedTuple):
 
 
 class ChangedKeys(NamedTuple):
-    """The keys of a shard whose states changed, with the states that they have now, and those whose states went.
+    """The keys of a shard whose states changed, with the states that they have now, and the removed ones.
 
-    A key may be in both: its state went, and it has a new one.
+    A key may be in both: its state was removed, and it has a new one.
     """
 
     keys: list[Any]
@@ -119,7 +119,7 @@ class KeyStates(Generic[S]):
     def __init__(self, due: Callable[[S], int] | None = None) -> None:
         self._states: MutableMapping[Any, S] = {}
         self._touched: dict[Any, None] = {}
-        """The keys with a state that changed, each as it was when it first came."""
+        """The keys with a state that changed, each as it was at its first arrival."""
         self._removed: dict[Any, None] = {}
         self._due = due
         self._deadlines: KeyDeadlines | DeadlinesOnDisk = KeyDeadlines(self._deadline_of)
@@ -140,12 +140,12 @@ class KeyStates(Generic[S]):
     def _remove(self, key: Any) -> S:
         """Let a key have no state, and return the one that it had."""
         self._removed[key] = None
-        self._touched.pop(key, None)  # If it comes again, an equal key such as 1.0 for 1 takes its place.
+        self._touched.pop(key, None)  # If it arrives again, an equal key such as 1.0 for 1 takes its place.
         self._deadlines.forget(key)
         return self._states.pop(key)
 
     def to_disk(self) -> bool:
-        """Move the states to a table on disk if they are many; say whether that was done now."""
+        """Move the states to a table on disk if they are many; return whether that was done now."""
         if len(self._states) < _MANY or isinstance(self._states, StatesOnDisk):
             return False
         assert isinstance(self._states, dict), "they are in memory"
@@ -224,9 +224,7 @@ def copies(states: Collection[Any]) -> list[Any]:
         return list(states)
     try:  # In one call, a tenth of the time of `deepcopy`.
         found: list[Any] = pickle.loads(pickle.dumps(list(states), pickle.HIGHEST_PROTOCOL))
-    except (
-        Exception
-    ):  # pickle does not find a class of the user's script again; who writes the dump pickles it by value.
+    except Exception:  # Pickle does not find a class of the user's script again; the dump is pickled by value.
         return copy.deepcopy(list(states))
     return found
 

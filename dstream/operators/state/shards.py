@@ -143,7 +143,7 @@ _MOST_RECENT = 16 << 20
 
 
 class RecentFiles:
-    """The first bytes of files, by name; those that came first go first. Threads may share it."""
+    """The first bytes of files, by name; the oldest are dropped first. Threads may share it."""
 
     def __init__(self) -> None:
         self._heads: dict[str, bytes] = {}
@@ -354,7 +354,7 @@ def entries(
 ) -> Iterator[tuple[Any, Any]]:
     """Give the keys of a step with their states, as of the epoch of the index, one shard in memory at a time.
 
-    They are copies: nothing that is done to them comes back to the job.
+    They are copies: no change of them affects the job.
 
     Args:
         index: where the state is.

@@ -1,8 +1,8 @@
 """Steps over epochs in tasks: partial results, and their application to the state.
 
-A task makes one `Arrival` of the items of one input. What came for the shards of one task is `Gathered`, in the order
-of (input, partition, offset); behind another such step, of (input, shard there, sequence). Then each shard is opened,
-applied and kept, one after another.
+A task makes one `Arrival` of the items of one input. The partials for the shards of one task are `Gathered`, in the
+order of (input, partition, offset); behind another such step, of (input, shard there, sequence). Then each shard is
+opened, applied and kept, one after another.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Gathered:
         of_shards: (number of the input, partial) by the number of the shard, in order.
         items: how many items the tasks saw that are counted here.
         late: how many of them were late.
-        watermarks: that came with them.
+        watermarks: that arrived with them.
     """
 
     target: int = 0
@@ -72,7 +72,7 @@ class Gathered:
     watermarks: OfPartitions = field(default_factory=dict)
 
     def add(self, shard: int, number: int, partial: Any) -> None:
-        """Take a partial behind those that came before."""
+        """Append a partial to those that arrived before."""
         self.of_shards.setdefault(shard, []).append((number, partial))
 
 
@@ -241,7 +241,7 @@ class _Run:
             self._opened.close_processors(error)
 
     def _touched(self, gathered: Gathered) -> list[int]:
-        """Return the shards that have to be opened although nothing came for them."""
+        """Return the shards that have to be opened although no item arrived for them."""
         state, moment = self._state, self._moment
         if not self._time.has_new_end:
             return state.touched(gathered.target, gathered.targets, moment.new, moment.now)

@@ -20,11 +20,11 @@ __all__ = ["next_watermark", "receipt_step", "stamping"]
 
 
 def next_watermark(time: StepTime, reported: int) -> int:
-    """Return the watermark of a step at the end of the epoch; it never goes back.
+    """Return the watermark of a step at the end of the epoch; it never decreases.
 
     Args:
         time: that of the step.
-        reported: the least of the watermarks that came in band from its `stamps`; `END_OF_TIME` if none came.
+        reported: the least of the watermarks that arrived in band from its `stamps`; `END_OF_TIME` without one.
     """
     least = min(time.unread_watermark, reported)
     # `END_OF_TIME` from all means that no partition holds time back, not that time has ended.

@@ -20,7 +20,7 @@ Batch: TypeAlias = tuple[Sequence[int], Iterable[Any], Sequence[Any]]
 """Timestamps, canonical keys and items, one of each for each item."""
 
 LateItems: TypeAlias = list[tuple[int, Any]]
-"""Timestamps and items that came too late, in order."""
+"""Timestamps and items that arrived too late, in order."""
 
 _BATCH = 4096
 
@@ -35,7 +35,7 @@ class Arrivals:
         keeps_late: late items travel on; otherwise they are counted and dropped.
 
     Attributes:
-        items: how many came.
+        items: how many arrived.
         late: how many of them were late.
         time: an item with a timestamp below is late.
     """

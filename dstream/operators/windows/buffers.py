@@ -163,7 +163,7 @@ class FrameBuffer:
             held.update(groups)
 
     def drop(self, until: int) -> bool:
-        """Forget the frames that end at `until` or before; say whether there were any."""
+        """Forget the frames that end at `until` or before; return whether there were any."""
         gone = bisect_right(self.ends, until)
         for end in self.ends[:gone]:
             self._uncount(self._frames.pop(end))
@@ -223,7 +223,7 @@ class FrameBuffer:
 
 
 class Slide:
-    """The window of one shard, which goes from end to end over its frames.
+    """The window of one shard, which moves from end to end over its frames.
 
     Args:
         size: the length of the window.

@@ -129,7 +129,7 @@ class FrameWindows:
         window: which windows.
         keys: gives the key of an item, one function for each input; None: all items are one group.
         operation: takes the items of each input. Without `combine`, all items are kept until their windows close.
-        to: takes (start, end, result), or (start, end, key, result) where there are keys, and makes what goes on;
+        to: takes (start, end, result), or (start, end, key, result) where there are keys, and makes the emitted item;
             None: a `WindowResult` or `KeyedWindowResult`.
         gives_late: late items go on, as `(timestamp, Late(item))`.
         in_columns: groups by the keys of each input, with the containers of a key, as far as columns can make them;

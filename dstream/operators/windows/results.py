@@ -34,7 +34,7 @@ class EarlyPeriod:
     """When the windows of one shard give early results next.
 
     A step that was empty begins with the period that its first item falls into. All shards give early results in the
-    same epochs, also one that was empty before: what comes of a key does not depend on the shard that it is in.
+    same epochs, also one that was empty before: the results of a key do not depend on the shard that it is in.
 
     Args:
         every: the length of a period in seconds; None: there are no early results.
@@ -69,7 +69,7 @@ def _end_of_period(now: float, every: float) -> float:
     if every <= math.ulp(now):
         return math.nextafter(now, math.inf)
     number = math.floor(now / every) - 1
-    # 1.0 // 0.1 is 9, and 10 * 0.1 is 1.0: the product alone says on which side of the reading a period ends.
+    # 1.0 // 0.1 is 9, and 10 * 0.1 is 1.0: the product alone decides on which side of the reading a period ends.
     while number * every <= now:
         number += 1
     return number * every
@@ -182,7 +182,7 @@ class WindowOutput:
             raise
 
     def passing(self, start: int, end: int, key: Any, container: Any, is_early: bool = False) -> Any:
-        """Return the result of a container that goes on to change: it shares nothing with that."""
+        """Return the result of a container that still changes: it shares nothing with that."""
         try:
             return self._make(start, end, key, self._apart(self._finish(container)), is_early)
         except Exception as error:

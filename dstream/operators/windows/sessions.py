@@ -111,7 +111,7 @@ class SessionBuffer:
         """Return the end of the session that ends first; it is that of the first key in `_waiting`.
 
         A key waits under the end that its first session had at its arrival. That session has mostly grown since, and
-        the key goes back into the queue.
+        the key is put back into the queue.
         """
         while self._waiting:
             end, _, key = self._waiting[0]
@@ -234,7 +234,7 @@ class SessionWindows:
         window: how long a pause may be inside of a session.
         keys: gives the key of an item, one function for each input; None: all items are one group.
         operation: takes the items of each input. Sessions that an item joins are combined, the earlier first.
-        to: takes (start, end, result), or (start, end, key, result) where there are keys, and makes what goes on;
+        to: takes (start, end, result), or (start, end, key, result) where there are keys, and makes the emitted item;
             None: a `WindowResult` or `KeyedWindowResult`.
         gives_late: late items go on, as `(timestamp, Late(item))`.
 
