@@ -51,7 +51,7 @@ class Call:
 
     @staticmethod
     def of_user() -> Call:
-        """Return the call by which the user's code came here."""
+        """Return the call of the user's code."""
         name, where = entry_point()
         return Call("iterating" if name == "__iter__" else f"{name}()", where)
 
@@ -122,7 +122,7 @@ class Operation:
         self._board.leave(self)
 
     def lazily(self, items: Iterator[Any]) -> Iterator[Any]:
-        """Give the items; the line goes away whenever it is the caller's turn."""
+        """Give the items; the line is erased whenever it is the caller's turn."""
         enter, pause = self._board.enter, self._board.pause
         each = None
         try:

@@ -1,7 +1,7 @@
 """The recovered failures of one run in the driver: dead letters, and the report of failed items.
 
 A task notes one value for each such item on the channel of its guard: a dead letter, or the name of the exception.
-`RecoveryReport` takes these notes in the caller's process, delivers the letters, and says in one line for each guard
+`RecoveryReport` takes these notes in the caller's process, delivers the letters, and reports in one line for each guard
 how many items there were.
 """
 
@@ -73,7 +73,7 @@ class RecoveryReport:
                 taken.counts.clear()
 
     def watching(self, items: Iterator[Any]) -> Iterator[Any]:
-        """Give the items; finish at the end, also if it comes early."""
+        """Give the items; finish at the end, also at an early one."""
         with self:
             yield from items
 
@@ -100,7 +100,7 @@ class _Taken:
     def deliver(self) -> None:
         if self.guard.delivery is None:
             return
-        # Taken away first, so that the next delivery has only what came since.
+        # Taken away first, so that the next delivery has only later letters.
         letters = chain(self._on_disk, self._held)
         self._on_disk, self._held = Run(), []
         self.guard.delivery(letters)

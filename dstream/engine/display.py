@@ -166,19 +166,19 @@ def _notebook() -> Any:
 
 @functools.lru_cache(maxsize=1)
 def _notebook_display(shell: Any) -> Notebook:
-    """Return the one display of a kernel, which knows its output in this cell."""
+    """Return the one display of a kernel, which stores its output in this cell."""
     return Notebook(shell)
 
 
 @functools.lru_cache(maxsize=1)
 def _terminal_display(stream: IO[str]) -> Terminal:
-    """Return the one display of a terminal, which knows whether a line is drawn."""
+    """Return the one display of a terminal, which stores whether a line is drawn."""
     return Terminal(stream)
 
 
 @functools.lru_cache(maxsize=1)
 def _plain_display(stream: IO[str]) -> Plain:
-    """Return the one display of a log, which knows when it wrote last."""
+    """Return the one display of a log, which stores when it wrote last."""
     return Plain(stream)
 
 
@@ -326,7 +326,7 @@ class BoardEntry(Protocol):
     """The context of the caller: a notebook shows in the cell of the caller what another thread displays."""
 
     def facts(self) -> ProgressFacts | None:
-        """Return how far it is; None if there is nothing to say."""
+        """Return how far it is; None if there is nothing to report."""
         ...
 
 
@@ -335,7 +335,7 @@ class Board:
 
     Args:
         clock: gives seconds.
-        start: starts a thread that calls `tick` until it says that nothing waits.
+        start: starts a thread that calls `tick` until it returns that nothing waits.
     """
 
     def __init__(
@@ -365,7 +365,7 @@ class Board:
             self._erase(operation)
 
     def pause(self, operation: BoardEntry) -> None:
-        """Do the same, but a line that is being drawn goes a moment later; `settle` must follow at the end.
+        """Pause an operation: a line that is being drawn is erased a moment later; `settle` must follow at the end.
 
         An iterator does this for every item.
         """
@@ -380,7 +380,7 @@ class Board:
             self._erase(operation)
 
     def tick(self) -> bool:
-        """Draw the line as it is now; say whether anything waits."""
+        """Draw the line as it is now; return whether anything waits."""
         with self._lock:
             # An operation that enters looks at this after it waits, so one of the two sees the other.
             self._is_watched = False

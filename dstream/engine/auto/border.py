@@ -132,7 +132,7 @@ class SparkStart:
                 try:
                     self._begun = self._beside()
                 except RuntimeError:
-                    return "stopped"  # Python has no thread now: who asked goes on here, and asks again.
+                    return "stopped"  # Python has no thread now: the caller continues in this process, and asks again.
                 if self._begun is None:
                     return self._started()
         return self.status(start=False)

@@ -105,12 +105,12 @@ class AutoEngine:
         """Return the engine on Spark, started if it was not, for what only Spark does.
 
         Raises:
-            SetupError: it cannot start; the message says for what it was needed.
+            SetupError: it cannot start; the message reports for what it was needed.
         """
         try:
             return self._spark.engine()
         except SetupError as error:
-            # Its own cause, if it has one: two messages that say nearly the same would be too many.
+            # Its own cause, if it has one: two messages of nearly the same content would be too many.
             raise SetupError(f"{why}. {error}") from error.__cause__
 
     def _movable(self, end: End | Several, placement: Placement) -> Running:

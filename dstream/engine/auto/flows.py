@@ -111,7 +111,7 @@ class Flow:
             self.why, self.weight = f"the first {count:,} items of {self.why.partition(' of ')[2]}", count
 
     def finish(self, items: float, assumed: float) -> None:
-        """Compute all items before the next step, which goes on with `items` others."""
+        """Compute all items before the next step, which continues with `items` others."""
         if self.items == math.inf:
             self.items, items = assumed, min(items, assumed)
         self.here += self.items * self.each_here

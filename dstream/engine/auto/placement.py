@@ -1,4 +1,4 @@
-"""`Placement`: the engine on which a plan begins, and the estimate that says why.
+"""`Placement`: the engine on which a plan begins, and the estimate that is its reason.
 
 A pure function of the plan, of the sizes that its sources know, and of the machine, so that `explain()` gives the same
 answer as the terminal operation.
@@ -40,7 +40,7 @@ class AutoSettings:
 
     Attributes:
         local_limit: the seconds of estimated work from which plans run on Spark; None: whatever is sooner.
-        broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
+        broadcast_limit: how many bytes the right side of a hash join without a limit of its own may have.
         columns: whether functions are read, so that their expressions run in their place.
         worker_memory: how many bytes a task may hold before its operations spill.
     """
@@ -57,7 +57,7 @@ class Placement:
 
     Attributes:
         engine: the interpreter of plans, the graphs of this process, or Spark.
-        reason: a line that says where, and why.
+        reason: a line on where, and why.
         estimate: what the plan is expected to take; None: nothing had to be estimated.
         must: only Spark runs such a plan.
         facts: those of its graph in this process; None: it has none, or not there.
@@ -84,8 +84,8 @@ def placed(
 
     Args:
         end: the end of the plan, in core operations.
-        found: says what is kept of a `cache()`.
-        machine: says where it may run; asked for where an estimate is needed.
+        found: returns what is stored of a `cache()`.
+        machine: returns where it may run; called where an estimate is needed.
         costs: what functions have cost in earlier runs.
         settings: those of the context.
     """

@@ -1,7 +1,7 @@
 """The compiler: from core operations to a physical plan.
 
 `walk` has the registry of handlers; the other modules register theirs, for `inputs` to `ends`. The compiler is pure: it
-reads no source, runs no function of the user's, and knows no Spark.
+reads no source, runs no function of the user's, and does not use Spark.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class LastGroups:
 
     Attributes:
         parts: what the senders have of each key.
-        vertex: says how many tasks may make the results.
+        vertex: has the number of tasks that may make the results.
         groups: how they are made.
         receipts: takes the counts of the edges.
     """

@@ -193,7 +193,7 @@ def _in_one_task(
 
 @record(slots=False, eq=False)
 class FromTotals(Wide):
-    """Each partition goes over its items from the value of those before it."""
+    """Each partition folds its items from the value of those before it."""
 
     node: Gather
     kind: RunningValue[Any, Any]

@@ -5,8 +5,8 @@ if nothing else reads these. Every other end is a graph of its own; forks that s
 of a `cache()` are, so that they are computed once.
 
 A zip takes two jobs. The first one leaves the items of both sides where they are, and counts those of each
-partition. Then the places are cut into stretches, one for each target, and the items of both sides go to the stretch of
-their place. An endless side is read in one task, as far as the other one goes.
+partition. Then the places are cut into stretches, one for each target, and the items of both sides are sent to the
+stretch of their place. An endless side is read in one task, up to the end of the other one.
 """
 
 from __future__ import annotations

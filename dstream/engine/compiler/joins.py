@@ -2,7 +2,7 @@
 
 A join first computes the side that may be small, routed by its keys, and keeps it. If its bytes are few, they come to
 the driver and travel with the other side's stage, where nothing moves. If not, one shuffle brings both sides together:
-in each partition the side that is held comes first.
+in each partition the side that is held is first.
 
 A hash join brings the right side to all tasks. Nothing of the left side moves, so its items keep their order.
 """
@@ -252,7 +252,7 @@ class AdaptiveJoin:
         return Ask(coming, known.kept[sent], "rows", vertices.ITEMS, self.node.step, purpose)
 
     def _come(self, payloads: tuple[bytes, ...]) -> Move:
-        """Let the tasks have a side that came to the driver: with their function, or a large one apart from it."""
+        """Send a side that reached the driver to the tasks: with their function, or a large one apart from it."""
         if sum(map(len, payloads)) > SMALL_SIDE:
             return SendToAll(self, payloads)
         return self._travelling(self.candidates[0], InFunction("", payloads))
@@ -309,7 +309,7 @@ class AdaptiveJoin:
         return only_if(f"{_KEYS}, {values}, of one type{partners}")
 
     def _meeting(self) -> tuple[bool, str, Callable[..., Any]]:
-        """Return whether the left side comes first where both meet, the work there in words, and its function."""
+        """Return whether the left side is first where both meet, the work there in words, and its function."""
         node, step = self.node, self.node.step
         match node:
             case CoGroup():

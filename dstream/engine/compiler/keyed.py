@@ -81,7 +81,7 @@ def _(node: Distinct, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 @record(slots=False, eq=False)
 class OneOfEachKey(Wide):
-    """One item of each key: of an ordered stream the first one, which goes back to its place."""
+    """One item of each key: of an ordered stream the first one, which is sent back to its place."""
 
     node: Distinct
     facts: ClusterFacts

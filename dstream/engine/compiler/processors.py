@@ -1,6 +1,6 @@
 """Graphs of processors, compiled: stages, combining edges, and the functions of their vertices.
 
-Edges that combine lead into a vertex whose supplier says how its work is shared (`TwoStages`) and to another part of
+Edges that combine lead into a vertex whose supplier defines how its work is shared (`TwoStages`) and to another part of
 the graph, and bring all items of a key to one processor anyway. Before each such edge a vertex is put in, with the
 processors of the sender; of a source, with one for each task that reads it.
 
@@ -187,7 +187,7 @@ def _gathers(edge: GraphEdge, vertex: GraphVertex, stages: TwoStages) -> bool:
     # Containers have no place in an order of items.
     if edge.order is not None:
         return False
-    # The one processor gets all items, whatever the edge says.
+    # The one processor gets all items, for any routing of the edge.
     if vertex.parallelism == 1:
         return True
     if edge.routing is not Routing.PARTITIONED or edge.partitioner is not None or stages.keys is None:
@@ -402,7 +402,7 @@ class _Cutting:
         senders = [self._tasks(self._sender(edge)) for edge in part.inlets]
         if (items := self._read_by_part(number)) is not None:
             senders = [1]
-        elif not any(senders):  # No row would say to the tasks that they are to run.
+        elif not any(senders):  # No row would start the tasks.
             items = numbers(processors, self._node.step)
         else:
             taken = tuple(

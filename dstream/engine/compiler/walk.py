@@ -75,8 +75,8 @@ class ClusterFacts:
         parallelism: in how many partitions sources are divided.
         cores: how many tasks run at the same time.
         largest_small_side: how many bytes of one side of a join may travel to every task at most; below 0, none.
-        items_of_a_piece: how many items of the caller's own go into one split, if that is bounded.
-        broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
+        items_of_a_piece: how many items of the caller's own one split has, if that is bounded.
+        broadcast_limit: how many bytes the right side of a hash join without a limit of its own may have.
         columns: whether functions are read, so that their expressions run in their place.
         most_pieces: into how many splits a source may be divided beyond that, so that each is soon read.
     """

@@ -40,7 +40,7 @@ class InProcessEngine:
     Args:
         worker_memory: how many bytes a task may hold before its operations spill.
         caches: what is kept of `cache()` steps, also by another engine of the same context.
-        broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
+        broadcast_limit: how many bytes the right side of a hash join without a limit of its own may have.
         columns: whether functions are read, so that their expressions run in their place.
     """
 
@@ -149,7 +149,7 @@ class InProcessEngine:
         return 1
 
     def is_lost(self) -> bool:
-        """Say no: it runs in this process."""
+        """Return False: it runs in this process."""
         return False
 
     def close(self) -> None:

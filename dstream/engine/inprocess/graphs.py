@@ -249,7 +249,7 @@ class _ForkedItems(HeldByContext):
         return iter(self._items)
 
     def read(self, task: InProcessTask) -> Iterator[Any]:
-        """Give the items to a task, which knows the watermarks when it has read them."""
+        """Give the items to a task, which has the watermarks when it has read them."""
         yield from self._items
         task.watermarks.take(self._watermarks)
 

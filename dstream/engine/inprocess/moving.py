@@ -113,7 +113,7 @@ class MovingGraphRun(InProcessGraphRun):
         return isinstance(each, Splits) or (isinstance(each, Rows) and piece == 0)
 
     def _may_move(self, each: Splits, piece: int) -> bool:
-        # Rows are at targets by hashes then that only this process knows, such as those of texts in a class.
+        # Rows are at targets by hashes then that are specific to this process, such as those of strings in a class.
         if keys_hashed_by_own() != self._keys_before:
             return False
         return self._border.is_crossed(self.splits, each, piece)

@@ -41,7 +41,7 @@ class SharedByTasks:
         worker_memory: how many bytes a task may hold before its operations spill.
         actions: what to call for each item that a `peek` step sees, by its channel.
         recovered: takes the notes of guards; None if there are none.
-        cancellation: whether the run goes on.
+        cancellation: whether the run continues.
         is_counting: whether items are counted as they are read, since the number is shown, or costs are measured.
         counts_blocks: whether those in blocks are counted, too.
         is_shared: whether functions run as they are, since none holds what may change.
@@ -181,7 +181,7 @@ def give_items(are_own: Callable[[], bool], items: Iterator[Any], task: StageTas
     """Give the items as they are in lists, in place of the pickled batches of `WriteItems`.
 
     Args:
-        are_own: says whether the items so far share nothing with the caller that may be changed; others are copied.
+        are_own: returns whether the items so far share nothing with the caller that may be changed; others are copied.
         items: those of the task.
         task: it gives them.
     """
@@ -201,7 +201,7 @@ def give_container(
 
     Args:
         accumulate: has the collector, as tasks run it.
-        are_own: says whether the container shares nothing with the caller that may be changed; others are copied.
+        are_own: returns whether the container shares nothing with the caller that may be changed; others are copied.
         items: those of the task.
         task: it gives the container.
     """

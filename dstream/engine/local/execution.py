@@ -50,7 +50,7 @@ class LocalEngine:
 
     Args:
         caches: what is kept of `cache()` steps, also by another engine of the same context; unset, by this one alone.
-        broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
+        broadcast_limit: how many bytes the right side of a hash join without a limit of its own may have.
     """
 
     name = "local"
@@ -144,7 +144,7 @@ class LocalEngine:
         return cores_here()
 
     def is_lost(self) -> bool:
-        """Say no: it runs in this process."""
+        """Return False: it runs in this process."""
         return False
 
     def close(self) -> None:

@@ -49,7 +49,7 @@ class LocalTask:
     """A task in the caller's process: `peek` calls the action itself.
 
     Attributes:
-        broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
+        broadcast_limit: how many bytes the right side of a hash join without a limit of its own may have.
         caches: what is kept of `cache()` steps.
         kinds: those of the operations of the plan.
         operation: shows how far the task is; None if it is not shown.

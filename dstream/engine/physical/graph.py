@@ -160,7 +160,7 @@ class Outcome:
 
     Attributes:
         rows: such as a report could have.
-        condition: when that is what comes, in words.
+        condition: when that is the report, in words.
     """
 
     rows: Sequence[Any] = ()

@@ -1,7 +1,7 @@
 """Vertices and edges of the physical plan: inputs, output ports, and the evaluation of user functions.
 
-A row says by its channel what it carries: items, a sample of them, a mark, watermarks, a failure, or what a step has to
-say beside the items. A port names some of these; the engine makes of it what it asks Spark for.
+The channel of a row is the type of its content: items, a sample of them, a mark, watermarks, a failure, or what a step
+reports beside the items. A port names some of these; the engine makes of it what it asks Spark for.
 
 Items between two operations are a tuple of inputs, in encounter order: the partitions of the first input come first. An
 operation that needs one partition only is appended to each input. Where rows have to be written, a `Vertex` is made,
@@ -296,7 +296,7 @@ class Rows:
         why: what the rows are moved or read again for, in words.
         counted: what decides how many targets there are, in words.
         notes: what else a reader of the plan should know of the stage that begins here.
-        has_rest: items that the vertices did not ask for may follow, from where theirs came.
+        has_rest: items that the vertices did not ask for may follow, from the same source.
     """
 
     taken: tuple[Taken, ...]
@@ -344,7 +344,7 @@ class CachedInput:
 
 @record(slots=False, eq=False)
 class Pending:
-    """Placeholder for the inputs of a decision; an applied call goes to the end of each of them."""
+    """Placeholder for the inputs of a decision; an applied call is appended to each of them."""
 
     decision: int
     applied: Sequence[StageCall] = ()

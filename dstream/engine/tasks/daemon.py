@@ -35,9 +35,9 @@ _TIMES = 20
 """The ratio of the work between two collections of garbage to the time of a collection."""
 
 _NO_THREADS = {
-    # Memory goes back to the system when memory is asked for, not beside it.
+    # Memory is returned to the system when memory is asked for, not beside it.
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
-    "OMP_NUM_THREADS": "1",  # Spark says the same, unless a task has several cores.
+    "OMP_NUM_THREADS": "1",  # Spark sets the same, unless a task has several cores.
 }
 
 

@@ -1,7 +1,7 @@
 """Sinks and readers of `distinct`, for items in columns or one by one.
 
 Each task sends the first of equal items, of a million at a time, to the task of their key. That one keeps the first of
-all of them, and, if the items have an order, sends it back to the partition that it came from.
+all of them, and, if the items have an order, sends it back to its partition.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _distinct_blocks(step: Step, blocks: Iterator[Block], task: Task) -> Iterato
         found = _with_firsts(known, some) if isinstance(some, list) and not task.bound.exceeded() else None
         if found is None:
             before = sum(sizes)
-            # From now on each column is given at once. A block, or a failure, that ended `some` comes behind it.
+            # From now on each column is given at once. A block, or a failure, that ended `some` follows it.
             sizes.clear()
             items = chain(
                 () if known is None else given(known), chain.from_iterable(map(_one_by_one, chain((some,), grown)))
@@ -354,7 +354,7 @@ def _drained(held: deque[Any]) -> Iterator[Any]:
 
 @record(slots=False)
 class RouteBack:
-    """Send ((source, position), item) back to where the item came from, several sources to a target."""
+    """Send ((source, position), item) back to the source of the item, several sources to a target."""
 
     sources: int
     targets: int

@@ -17,7 +17,7 @@ def rows_of_frame(batch: pa.RecordBatch, schema: Any) -> list[Any]:
     """Return rows as `pyspark.sql.Row`, as `collect()` does (4.3), with moments in UTC.
 
     PySpark takes the zone of a moment away, and gives it in the local time of the process. Two moments of an hour that
-    comes twice would be one.
+    occurs twice would be one.
 
     Args:
         batch: the columns.
@@ -31,7 +31,7 @@ def rows_of_frame(batch: pa.RecordBatch, schema: Any) -> list[Any]:
     columns = [_in_utc(column) for column in batch.columns]
     table = pa.Table.from_arrays(columns, [str(place) for place in range(len(columns))])
     if not columns:
-        # Without columns, only the batch knows how many rows there are.
+        # Without columns, only the batch has the number of rows.
         table = pa.Table.from_batches([batch])
     try:
         return _rows(table, schema)

@@ -42,7 +42,7 @@ __all__ = [
 
 
 _ENDS = -1
-"""The `sequence` of a row with the ends of a partition, which comes before its container."""
+"""The `sequence` of a row with the ends of a partition, which precedes its container."""
 
 _CHUNK = 256
 """The greatest number of items that are read together, to know the last of them."""
@@ -54,7 +54,7 @@ class Bordering:
 
     Attributes:
         kind: how the items are gathered: each with no more than the `following` ones behind it.
-        operations: what comes behind that.
+        operations: the operations behind that.
         sink: takes what they give into a container.
     """
 
@@ -174,7 +174,7 @@ class WriteWithHead:
 
     Attributes:
         count: how many of them.
-        largest: how many bytes they may take; a size of -1 says that they take more.
+        largest: how many bytes they may take; a size of -1 means that they take more.
     """
 
     count: int
@@ -197,7 +197,7 @@ class WriteWithHead:
 
 @record(slots=False)
 class ReadByPlace:
-    """Runs a gatherer on the items of a partition that knows its place.
+    """Runs a gatherer on the items of a partition that has its place.
 
     Attributes:
         sizes: the number of items of each partition.

@@ -1,7 +1,7 @@
 """State of a worker process: payloads that were sent to it, shared services and the tables of its hash joins.
 
 Spark reaches no idle worker. So a process that makes a shared service connects to the driver, and keeps the connection:
-when something comes on it, or it breaks since the driver is gone, the run has ended. The process then destroys what it
+when data arrive on it, or it breaks since the driver is gone, the run has ended. The process then destroys what it
 has made for that run, and answers with what went wrong, or nothing.
 """
 

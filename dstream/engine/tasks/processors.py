@@ -51,7 +51,7 @@ class EdgeToPart:
 
 @record(slots=False)
 class RouteToProcessors:
-    """Send each block that comes by an edge to the processors that get its items.
+    """Send each block that arrives by an edge to the processors that get its items.
 
     Attributes:
         edges: by the numbers of the outlets that they are.
@@ -129,7 +129,7 @@ class ReadArrivals:
     def __call__(self, rows: Iterator[Row]) -> Iterator[int | GraphArrival]:
         arrived, told = Counter[int](), dict[int, int]()
         for row in rows:
-            # The first row is enough, and comes in any case: each sender has a control row for every target.
+            # The first row is enough, and arrives in any case: each sender has a control row for every target.
             if not arrived and not told:
                 yield row.target
             if row.sequence == LAST:

@@ -141,7 +141,7 @@ class RouteByPlaceAmongAll:
     """Send the items of (place, item) to the target of the stretch in which the place lies.
 
     Attributes:
-        wanted: how many places are cut into stretches; an item behind them goes to the last target.
+        wanted: how many places are cut into stretches; an item behind them is sent to the last target.
     """
 
     wanted: int
@@ -251,7 +251,8 @@ class RouteFirstOnes:
 class RouteGroups:
     """Combine the items of this partition by key; send the groups to the targets of their keys.
 
-    They go as (keys, ranks, containers): the ranks say in which order all keys of all partitions were first seen.
+    They are sent as (keys, ranks, containers): the ranks are the order in which all keys of all partitions were first
+    seen.
     """
 
     collector: Collector[Any, Any, Any]
@@ -305,7 +306,7 @@ class RoutePartials:
                     yield from router.rest()
                     yield from router.table(columns)
                     continue
-                # A batch holds lines of one width, so that its reader knows what it has.
+                # A batch holds lines of one width, so that all of them have the same columns.
                 if len(columns) != width:
                     yield from router.rest()
                     width = len(columns)
@@ -338,7 +339,7 @@ class _ColumnRouter:
         return self._batcher.count
 
     def rows(self, keys: list[Any], columns: Sequence[list[Any]]) -> Iterator[Row]:
-        """Take columns, of which each line goes to the target of its key; give the batches that are full."""
+        """Take columns, of which each line is sent to the target of its key; give the batches that are full."""
         targets = len(self._held)
         self._batcher.begin([column[:1] for column in columns])
         places = [number % targets for number in stable_hashes(keys)]

@@ -1,17 +1,17 @@
 """Rows: the one schema of items between stages, in memory or in files, with watermarks, failures and counts.
 
 A row is a batch of pickled items and where it belongs: `target`, the partition it is sent to;
-`source` and `sequence`, where it came from, which is what order is restored from; `channel`, what
+`source` and `sequence`, its origin, by which order is restored; `channel`, what
 it carries; `size`, how many items.
 
-The rows of a shuffle that goes through the driver are small in most epochs, and travel as they are. What a task has
+The rows of a shuffle through the driver are small in most epochs, and are sent as they are. What a task has
 beyond some bytes, it writes into a file of its own, from which the tasks that read the rows take it.
 
 Watermarks and failures go to every target of the shuffle behind the task: a task that reads any of its items reads them
 too.
 
 In an epoch, each task sends one row more to every target, behind all others: how many rows it sent there. A target that
-misses a row, or that of a task, refuses to go on. A sink that has such rows of its own says so, in `counts_rows`.
+misses a row, or that of a task, raises. A sink that has such rows of its own declares that in `counts_rows`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ WAITING = -5
 """The channel of how many parts of a partition wait where they were written; `sequence` has their bytes."""
 
 WATERMARKS = -6
-"""The channel of the watermarks that a task knows, behind its items: those of the partitions that it has read."""
+"""The channel of the watermarks that a task has, behind its items: those of the partitions that it has read."""
 
 FAILED = -7
 """The channel of an exception that ended a task, where exceptions are results."""
@@ -120,7 +120,7 @@ class Row(NamedTuple):
 def bounded(rows: Iterable[Row], most: int, step: Step | None) -> Iterator[Row]:
     """Give rows as long as Java can take each of them.
 
-    Java copies a row several times on its way. Where its memory ends, it ends, and no exception says of which item.
+    Java copies a row several times on its way. Where its memory ends, it ends, and no exception names the item.
 
     Args:
         rows: those of a task.
@@ -253,7 +253,7 @@ class Storing:
                     stack.callback(_close, file)
                 place = _Place(file.name, file.tell(), size)
                 self._write(file, row.payload)
-                # The channel travels inside: it may be one of any step, and this one says how to read the payload.
+                # The channel is inside: it may be one of any step, and this one decides how to read the payload.
                 yield row._replace(channel=STORED, payload=dumps((row.channel, place)))
             # A full disk shows at the latest here, while the task can still fail.
             if file is not None:
@@ -276,7 +276,7 @@ class Storing:
 
 
 def not_written(folder: str, error: OSError) -> EngineError:
-    """Return the error that says so of rows."""
+    """Return the error of rows that could not be written."""
     return EngineError(f"rows on their way between two tasks cannot be written into {folder}: {error}")
 
 
@@ -320,7 +320,7 @@ def rows_of_watermarks(known: Watermarks, partition: int, sink: object) -> Itera
     Args:
         known: the watermarks.
         partition: the number of the task.
-        sink: what has written its items. One that sends them to several targets says to how many, in `targets`.
+        sink: what has written its items. One that sends them to several targets has their number in `targets`.
     """
     if not known or getattr(sink, "tells_watermarks", False):
         return
@@ -410,7 +410,7 @@ def check_arrived(heard: int, tasks: int, sent: Mapping[int, int], arrived: Mapp
         heard: how many tasks have reported what they sent.
         tasks: how many have sent something.
         sent: how many rows, by their sources.
-        arrived: how many came.
+        arrived: how many arrived.
         step: the operation before which the rows move.
 
     Raises:

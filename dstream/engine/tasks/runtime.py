@@ -84,7 +84,7 @@ class StageTask:
         bound: how much memory its operations may hold.
         run: the run of a plan that it belongs to.
         secret: that of the driver, which signs failures.
-        watermarks: those that it knows.
+        watermarks: those that it has.
         reads_all: also what a writer leaves is read.
         counts_rows: the rows that it reads are counted, so they have to be read to the end.
     """
@@ -153,7 +153,7 @@ class StageTask:
 
     def service(self, served: ServiceFunction, step: Step) -> Any:
         """Return the service of a step: that of this process, or of this task."""
-        # Without a way to the driver nothing says when a shared service ends, so each task has its own.
+        # Without a connection to the driver the end of a shared service is unknown, so each task has its own.
         if served.opened().shared and self.run.home is not None:
             return self._shared_services().get(served, step)
         if self._services is None:
@@ -168,7 +168,7 @@ class StageTask:
         return self._shared
 
     def check_can_route(self) -> None:
-        """Refuse to send keys to other tasks by hashes that only this process knows.
+        """Refuse to send keys to other tasks by hashes that are specific to this process.
 
         Raises:
             EngineError: the hashes of texts are random on this worker.
@@ -187,7 +187,7 @@ class StageTask:
         """Yield the rows of an earlier stage that carry items; process side rows, and those behind the items.
 
         Args:
-            rows: what came.
+            rows: what arrived.
             sent: the rows to expect; None: they are not counted.
 
         Raises:
@@ -228,7 +228,7 @@ class StageTask:
             raise WorkerFailure(self._failure)
 
     def side_rows(self) -> Iterator[Row]:
-        """Give the rows beside the items that came up since the last call."""
+        """Give the rows beside the items that were added since the last call."""
         return self._side_rows.in_order()
 
     def last_side_rows(self) -> Iterator[Row]:

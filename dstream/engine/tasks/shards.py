@@ -1,7 +1,7 @@
 """Routing to the shards of a step whose state outlives an epoch, with a count of all rows.
 
 Behind its partials, each task sends one control row to every target: how many rows it sent there, what it counted, and
-the watermarks that it knows. A target that misses a row, or the control row of a task, refuses to go on.
+the watermarks that it has. A target that misses a row, or the control row of a task, raises.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Control(NamedTuple):
         rows: how many it sent there before.
         items: how many it saw, if that is counted at this target.
         late: how many of them were late.
-        watermarks: that it knows.
+        watermarks: that it has.
     """
 
     rows: int

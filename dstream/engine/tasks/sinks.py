@@ -63,7 +63,7 @@ class WriteItems:
 class WriteParts:
     """Do the same, in parts of `size` bytes or a little more: the rows of each are for a target of their own, from 0.
 
-    If there is more than one, a last row for target 0 says how many wait, and how many bytes they have.
+    If there is more than one, a last row for target 0 has the number of those that wait, and of their bytes.
     """
 
     size: int
@@ -385,7 +385,7 @@ def first_ones_in_order(
 
 @record(slots=False)
 class RouteByPlace:
-    """Send ((source, position), item) back to where the item came from, several sources to a target."""
+    """Send ((source, position), item) back to the source of the item, several sources to a target."""
 
     sources: int
     targets: int

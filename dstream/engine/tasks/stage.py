@@ -1,6 +1,6 @@
 """A stage of a job on a worker: its input, its operations and its sink.
 
-Everything here is pickled in the driver and loaded by each task; nothing here knows the plan.
+Everything here is pickled in the driver and loaded by each task; nothing in this module uses the plan.
 """
 
 from __future__ import annotations
@@ -237,8 +237,8 @@ class Stage:
     Attributes:
         hands_failures_on: an exception is a row that ends every task that reads it, and is raised in the driver: Spark
             runs no task again for it. Otherwise the task fails.
-        counts_rows: each task says how many rows it has sent to each target.
-        storing: takes what is large of the rows, which come to the driver to be handed on; None: all come whole.
+        counts_rows: each task reports how many rows it has sent to each target.
+        storing: takes what is large of the rows, which are sent to the driver to be handed on; None: all come whole.
         largest: how many bytes of pickled items a row may have.
         step: the call that the rows are for.
         hashes_without_seed: keys go to the targets that other processes choose, too, whatever their seeds.
@@ -269,8 +269,8 @@ def run(
         pickled: the stage.
         path: where the driver finds modules.
         batches: the input.
-        secret: by which the driver knows the failures that its tasks report.
-        sent: what travels with the job that the stage belongs to.
+        secret: by which the driver verifies the failures that its tasks report.
+        sent: what is sent with the job of the stage.
     """
     _extend_search_path(path)
     with using_files(None if sent is None else sent.arrived()):
@@ -291,7 +291,7 @@ def _run(pickled: bytes, batches: Iterator[pa.RecordBatch], secret: bytes) -> It
                 rows = rows if stage.storing is None else stage.storing.stored(rows)
                 yield from map(to_record_batch, bounded(rows, stage.largest, stage.step))
     except (Exception, SystemExit) as error:  # A function of the user's may call `sys.exit`.
-        # A stage that cannot be loaded fails the task: nothing says to which targets a row would go.
+        # A stage that cannot be loaded fails the task: the targets of a row are unknown.
         if stage is not None and stage.hands_failures_on:
             yield from map(to_record_batch, rows_of_failure(error, stage.sink, secret))
             deque(batches, maxlen=0)  # PySpark (4.3) ends a process that has not read all of its input.
@@ -316,7 +316,7 @@ def rows_of_task(sink: Sink, items: Iterator[Any], task: StageTask) -> Iterator[
         yield row
     if task.reads_all:
         deque(items, maxlen=0)
-    # What says how many rows were sent comes last, and a writer may have stopped before it.
+    # The counts of sent rows are last, and a writer may have stopped before them.
     if task.reads_all or task.counts_rows:
         task.read_rest()
     yield from task.last_side_rows()

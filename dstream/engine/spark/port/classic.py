@@ -104,7 +104,7 @@ _ROWS_OF_A_BATCH = 64
 _LONGEST_CANCEL = 10.0
 _BETWEEN_CANCELS = 0.05
 _defining = RenewedLock()
-"""Held while a function is defined: all threads share the place that says which interpreter runs it."""
+"""Held while a function is defined: all threads share the setting of the interpreter that runs it."""
 
 
 class ClassicPort:
@@ -268,8 +268,8 @@ class ClassicPort:
         if self.is_running():
             with suppress(Py4JError, ConnectionError):  # A JVM that has died keeps nothing.
                 # No RDD runs. A frame that was checkpointed is a plan of one node, and inside of it is the only handle
-                # by which Spark (4.3) forgets the rows before Java's collector comes; `unpersist()` of a frame is for
-                # what `persist()` kept.
+                # by which Spark (4.3) releases the rows before Java's garbage collector runs; `unpersist()` of a frame
+                # is for what `persist()` kept.
                 executed: Any = pinned._jdf
                 executed.queryExecution().analyzed().rdd().unpersist(False)
 
@@ -334,7 +334,7 @@ class ClassicJobs:
 
     @contextmanager
     def named(self, description: str) -> Iterator[None]:
-        """Say so in the thread's local properties.
+        """Set the description in the thread's local properties.
 
         An iterator that Spark makes meanwhile keeps the words for the jobs that it starts later.
         """
@@ -365,7 +365,7 @@ class ClassicJobs:
             self._cancel_until_known()
 
     def _cancel_until_known(self) -> None:
-        """Cancel the jobs of the group, again until one was running that Spark knew before."""
+        """Cancel the jobs of the group, again until one was running that Spark listed before."""
         tracker = self._context.statusTracker()
         until = time.monotonic() + _LONGEST_CANCEL
         while True:

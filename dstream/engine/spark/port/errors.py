@@ -69,7 +69,7 @@ def cancelling() -> Iterator[None]:
     """Let Ctrl-C cancel `interruptible` waits, unless the user has a handler of their own.
 
     Python's own handler, which notebooks have, lets PySpark 4.3 wait for the end of the job before a
-    KeyboardInterrupt comes through; that of PySpark cancels the jobs of everybody who shares Spark.
+    KeyboardInterrupt is raised; that of PySpark cancels the jobs of everybody who shares Spark.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not _is_replaced(before):
@@ -170,7 +170,7 @@ def _words(text: str, session: Any) -> str | None:
     lacks = _NO_MODULE.search(text)
     if lacks is None and not _TWO_PYTHONS.search(text):
         return None
-    # Only now, since it runs a job: the text says that a package or the right Python is missing.
+    # Only now, since it runs a job: the text reports that a package or the right Python is missing.
     seen = None if session is None else seen_by_a_task(session)
     if _TWO_PYTHONS.search(text):
         theirs = "another Python" if seen is None else _shown(seen)
@@ -253,7 +253,7 @@ _GONE = _Trouble(
     "Spark's Java process is gone: it was killed, crashed, or ran out of memory",
     "start this process again; if memory was short, connect(config={'spark.driver.memory': '4g'}) gives it more",
 )
-# The first sign that is found decides, so a lost Java process, whose signs many texts contain, comes last.
+# The first sign that is found decides, so a lost Java process, whose signs many texts contain, is last.
 _TROUBLES = (
     _UNREACHABLE,
     _Trouble(
@@ -419,7 +419,7 @@ _of_parent: WeakSet[Any] = WeakSet()
 
 
 def is_forked() -> bool:
-    """Return whether Spark, as this process knows it, works for the process that this one was forked from."""
+    """Return whether Spark, as this process has it, works for the process that this one was forked from."""
     return _is_forked
 
 

@@ -36,7 +36,7 @@ class SparkJobs(Protocol):
     def named(self, description: str) -> AbstractContextManager[None]:
         """Let the jobs that start in this thread meanwhile be of this operation.
 
-        What the user's thread says about jobs is as before at the end.
+        The user's own properties of jobs in the thread are restored at the end.
         """
         ...
 

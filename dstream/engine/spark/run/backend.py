@@ -121,7 +121,7 @@ class SparkBackend:
         port: the session.
         worker_memory: how many bytes a worker may hold before operations spill.
         caches: what is kept of `cache()` steps, also by another engine of the same context.
-        broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
+        broadcast_limit: how many bytes the right side of a hash join without a limit of its own may have.
         column_mode: whether functions are read, so that their expressions run in their place.
         plans: parts of plans that do not differ from job to job.
     """

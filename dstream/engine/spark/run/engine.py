@@ -157,7 +157,7 @@ def _partitions(inputs: Items, run: SparkRun) -> list[Iterator[Any]]:
             )
         else:
             pinned = run.runner.port.pinned(segment_rows(segment, WriteItems(), 0, run.runner))
-            # What `peek` saw in partitions of which there are no more now comes with the first one.
+            # What `peek` saw in partitions of which there are no more now is given with the first one.
             beyond = f" or (channel > {ITEMS} and source >= {segment.partitions})"
             frames = (
                 pinned.where(f"source = {number}{'' if number else beyond}") for number in range(segment.partitions)

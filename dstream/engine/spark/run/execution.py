@@ -102,7 +102,7 @@ def largest_small_side(settings: Mapping[str, str], worker_memory: int = DEFAULT
 
 
 def bytes_of(text: str) -> int:
-    """Return a size as Spark writes it, `10485760b` or `4m`, in bytes; -1 if it says nothing."""
+    """Return a size as Spark writes it, `10485760b` or `4m`, in bytes; -1 if it is no size."""
     found = re.match(r"\s*(-?\d+)\s*([kmgtp]?)", text.lower())
     return int(found[1]) << 10 * " kmgtp".index(found[2] or " ") if found else -1
 
@@ -139,7 +139,7 @@ class SparkRun(PlanRun[LastRows]):
             self.recovered.__exit__(*exc_info)
 
     def end_services(self, before: BaseException | None) -> None:
-        """Let workers destroy shared services; a failure there does not hide one that came before."""
+        """Let workers destroy shared services; a failure there does not hide an earlier one."""
         services = self.runner.options.services
         failed = None if services is None else services.end()
         if failed is not None and (before is None or isinstance(before, GeneratorExit)):
@@ -350,7 +350,7 @@ def waves(run: SparkRun, ending: Pulled) -> Generator[Any, None, None]:
         flow = run.flow(ending.inputs)
         if last is not None:
             flow = flow.pipe(operation(last))
-        # Few items come at once, so that what `peek` saw of them comes before the first is given.
+        # Few items are fetched at once, so that what `peek` saw of them precedes the first item.
         is_short = last is not None and last.count <= FEW
         for segment in flow.segments:
             yield from wave_items(run, segment, is_short=is_short, has_limit=last is not None)

@@ -1,8 +1,8 @@
 """`SparkGraphRun`: a physical plan on Spark, as DataFrames of its vertices and jobs of its decisions.
 
 Spark plans a shuffle anew for each run, which costs more than all else in an epoch of few events; a job of one stage is
-planned once for all runs. So the rows of a small shuffle come to this process: what is large of them stays in files of
-this machine, and only its place comes here.
+planned once for all runs. So the rows of a small shuffle are sent to this process: large payloads stay in files of
+this machine, and only their locations are sent.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class SparkGraphRun(GraphRun):
 
     Args:
         graph: what runs.
-        outputs: takes what comes beside the items of a job; None if nothing does.
-        files: hold what is large of the rows that go through this process; None if none do.
+        outputs: takes what a job emits beside its items; None if nothing.
+        files: contain large payloads of the rows that pass through this process; None if none do.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ class SparkGraphRun(GraphRun):
         self._final: Vertex | None = None  # The rows of this one come to the caller, and no task reads them.
         self._frames: dict[int, DataFrame] = {}
         self._read_frames: dict[int, tuple[DataFrame, ExpectedRows | None]] = {}
-        self._come: dict[int, bool] = {}  # Of the rows that a shuffle moves, whether they come here.
-        self._handed_on: dict[int, list[Row]] = {}  # The rows of vertices that came here.
+        self._come: dict[int, bool] = {}  # Of the rows that a shuffle moves, whether they are sent to this process.
+        self._handed_on: dict[int, list[Row]] = {}  # The rows of vertices that were sent to this process.
         self._rows_here: dict[int, tuple[tuple[Row, ...], ...]] = {}
         self._tables = PinnedTables(runner)
         self._asked: set[int] = set()  # Vertices of which a decision wants to know something.

@@ -199,7 +199,7 @@ def _rows_input(segment: DriverRows, first_partition: int) -> RowsInput:
 
 def piece_rows(pieces: Sequence[Piece], sink: Sink, first_partition: int, runner: StageRunner) -> DataFrame:
     """Return the rows that `sink` makes of some pieces, one task for each."""
-    # The pieces travel to every task with the function; if they are large, each goes to its own task, in a row.
+    # The pieces are sent to every task with the function; if they are large, each is sent to its own task, in a row.
     if sum(piece.size() for piece in pieces) > LARGEST_PASSENGER:
         return runner.stage(runner.backend.shipped(pieces), ShippedInput(first_partition), sink)
     return runner.stage(runner.backend.numbers(len(pieces)), SplitInput(tuple(pieces), first_partition), sink)

@@ -52,7 +52,7 @@ class OperationJobs:
     """Names the jobs of one terminal operation and looks after them.
 
     Attributes:
-        tag: what Spark knows its jobs by.
+        tag: the tag of its jobs in Spark.
 
     Args:
         port: the session that they run on.

@@ -136,7 +136,7 @@ _NEXT_TRIAL = 7 * 24 * 60 * 60.0
 _NOT_USED = 30 * 24 * 60 * 60.0
 """Seconds after which an unused archive is removed, when another one is made."""
 _QUIET = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
-"""An archive that does not fit is no reason to say anything: Java loads the classes then."""
+"""No warnings of an archive that does not fit: Java loads the classes then."""
 _UNSAFE = re.compile(r"[^\w./+@~ -]")
 """Characters with a meaning of their own in an option of Java: a colon separates two archives."""
 
@@ -156,7 +156,7 @@ class ClassArchive:
     def path(self) -> Path | None:
         """Return the archive; None if there is none that may be used.
 
-        Its name says how large it is: Java 17 dies of one that was cut off, as by a full disk.
+        Its name contains its size: Java 17 dies of one that was cut off, as by a full disk.
         """
         if not is_private(self.folder):
             return None

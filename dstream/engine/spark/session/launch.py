@@ -58,7 +58,7 @@ _SCHEME = "sc://"
 _FEW_RETRIES, _RETRIES = 3, 6
 _LONGEST_WAIT = 4000
 """In milliseconds, between two attempts: together a second, or twelve. PySpark's own take ten minutes, after which no
-server knows the session."""
+server has the session."""
 
 
 def is_server(master: str | None) -> bool:
@@ -80,7 +80,7 @@ def connected_port(master: str | None, theirs: Any, settings: Mapping[str, str])
         settings: SQL settings of the new session.
 
     Raises:
-        SetupError: the server cannot be reached, or cannot run dstream; the message says why.
+        SetupError: the server cannot be reached, or cannot run dstream; the message has the reason.
     """
     from pyspark.errors import PySparkException
 
@@ -123,7 +123,7 @@ def _session(master: str) -> Any:
         from pyspark.sql.connect.session import SparkSession
     except ImportError as error:
         raise SetupError(f"Spark Connect needs further packages: {pip_install('connect')} ({error})") from error
-    warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")  # An exception says the same.
+    warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")  # An exception reports it.
     session = SparkSession(master)
     _retry(session, _FEW_RETRIES)
     return session
@@ -238,7 +238,7 @@ def activate(engine: SparkEngine) -> None:
 
 
 def known_cores(master: str | None, config: Mapping[str, Any]) -> int | None:
-    """Return how many tasks run at the same time: of the Spark that runs, or if its settings say so.
+    """Return how many tasks run at the same time: of the Spark that runs, or of its settings.
 
     None if that is known only when Spark runs. Nothing is started.
     """
@@ -363,7 +363,7 @@ def _stop(running: _Running) -> None:
         return
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # PySpark says that Java has crashed, which is known.
+            warnings.simplefilter("ignore", RuntimeWarning)  # PySpark warns that Java has crashed, which is known.
             running.spark.stop()
     except (Py4JError, ConnectionError):
         if _has_died(running):

@@ -67,7 +67,7 @@ class Settings:
         log_level: the level of Spark's own messages, `"OFF"` for none.
         worker_memory: how many bytes a worker may hold before operations spill.
         progress: whether long jobs show how far they are; None for in terminals and notebooks.
-        broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
+        broadcast_limit: how many bytes the right side of a hash join without a limit of its own may have.
         columns: whether functions are read, so that their expressions run in their place.
         class_archive: whether Java may map the classes that it loads from a file in the user's folder of caches.
     """
@@ -133,7 +133,7 @@ def _blocks(config: Mapping[str, str]) -> dict[str, str]:
     """
     if _LOCAL_DIR in config or "SPARK_LOCAL_DIRS" in os.environ:
         return {}
-    with suppress(OSError):  # A full disk: Spark says so as soon as it needs it.
+    with suppress(OSError):  # A full disk: Spark reports it as soon as it writes there.
         return {_LOCAL_DIR: _folder_of_blocks()}
     return {}
 
@@ -145,7 +145,7 @@ def _folder_of_blocks() -> str:
 
 
 def _private_folder(parent: str) -> str:
-    """Make a folder that only this user may enter, and that goes when this process ends."""
+    """Make a folder that only this user may enter, and that is removed when this process ends."""
     folder = TemporaryFolder(parent)
     _removals.append(in_this_process(folder.remove))
     return folder.path

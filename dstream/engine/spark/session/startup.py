@@ -101,7 +101,7 @@ _NOT_FLUSHED = "PySpark daemon failed to flush the output to the worker process:
 
 
 class _Workers:
-    """The output of the workers: the tracebacks of PySpark's that have begun, as far as they came."""
+    """The output of the workers: the tracebacks of PySpark's that have begun, as far as they arrived."""
 
     def __init__(self) -> None:
         self._begun: list[list[str]] = []
@@ -439,7 +439,7 @@ def _quiet_jvm(conf: Any, log_level: str) -> Iterator[None]:
     reading, writing = os.pipe()
     pump = Pump(os.fdopen(reading, "r", errors="replace"))
     try:
-        # A JVM that cannot start says why on stdout.
+        # A JVM that cannot start reports the reason on stdout.
         gateway = launch_gateway(conf, {"stdout": writing, "stderr": writing})  # type: ignore[no-untyped-call]
     except Exception:
         os.close(writing)
