@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, cast, get_args, get_origin
 
 from more_itertools import chunked
 
+from dstream.base.records import record
 from dstream.collections.map import IStreamMap
 from dstream.errors import CacheNotExistsError, UnsupportedError
 from dstream.keys import canonical
@@ -60,7 +61,7 @@ class Expiring(NamedTuple, Generic[V]):
     deadline: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Expiry:
     """The lifetime of entries.
 
@@ -323,7 +324,7 @@ def _unwrapped(event: JournalEvent) -> JournalEvent:
     return event._replace(kind="ADDED" if before is None else "UPDATED", old_value=before, new_value=new.value)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExpiringSplit:
     """Some of the entries of a cache, without those that had expired when it was made."""
 
@@ -348,7 +349,7 @@ class ExpiringSplit:
             yield pa.RecordBatch.from_arrays([batch.column("key"), inner], schema=schema).filter(alive)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _LiveMerge:
     """Merge of a job's output with present values, unless these have expired."""
 
@@ -361,7 +362,7 @@ class _LiveMerge:
         return None if value is None else new._replace(value=value)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _LiveRevision:
     """Maker of new values of present ones; expired entries stay so."""
 
@@ -375,7 +376,7 @@ class _LiveRevision:
         return stored if old is None else self.expiry.stamped(self.fn(key, old), now)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _StampingJob:
     job: WriteJob[MapWriter]
     expiry: Expiry
@@ -399,7 +400,7 @@ class _StampingJob:
         getattr(self.job, "end_empty", self.job.abort)()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _StampingWriter(ForwardingWriter):
     """Writer of entries, each with the time at which it is written.
 

@@ -6,12 +6,12 @@ import operator
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeVar, overload
 
 from more_itertools import chunked
 
 from dstream.arguments import count, optional_predicate, optional_running, running_function, seconds
+from dstream.base.records import record
 from dstream.base.showing import add_note, shown
 from dstream.collections.indexes import Indexes
 from dstream.collections.map_queries import CHUNK
@@ -29,7 +29,7 @@ from dstream.values.user_functions import shown_function
 __all__ = ["IStreamMap", "Replacing"]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@record(repr=False)
 class Replacing:
     """Sink that gives present entries other values: those whose keys the entries of the stream have.
 
@@ -79,7 +79,7 @@ def _later(left: Any, right: Any) -> Any:
     return right
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Replaced:
     """Call of the user's function, on the workers, or in the driver for entries that changed meanwhile."""
 

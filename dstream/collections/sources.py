@@ -10,9 +10,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from dstream.base.records import record
 from dstream.spi.source import ArrowRows, InputSize, Split, input_size
 from dstream.spi.store import EntrySplit, ItemSplit, ListStore, MapStore, Store
 from dstream.values.entries import as_entry
@@ -20,7 +20,7 @@ from dstream.values.entries import as_entry
 __all__ = ["EntryReader", "EntrySource", "ItemSource"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class EntrySource:
     """The entries of a map or a cache.
 
@@ -67,7 +67,7 @@ class EntrySource:
         return item if self.projection is None else self.projection(item)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class EntryReader:
     """Reader of a split of a map, which filters and projects its entries."""
 
@@ -116,7 +116,7 @@ def _projected(projection: Callable[[Any], Any], entries: Iterator[Any]) -> Iter
             yield result
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class ItemSource:
     """The items of a list, in order."""
 

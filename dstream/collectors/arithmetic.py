@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from typing import Any, TypeVar, overload
 
 from dstream.arguments import checked_function
+from dstream.base.records import record
 from dstream.collectors.arguments import named, shown
 from dstream.collectors.batches import Waiting, applied, kinds
 from dstream.collectors.totals import Summaries, Summary, Totals
@@ -46,7 +47,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Numbers:
     """The numbers that one factory takes.
 

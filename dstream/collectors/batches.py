@@ -11,11 +11,11 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from dstream.base.memory import pieces
+from dstream.base.records import record
 from dstream.failures.attribution import each, traced
 from dstream.spi import Collector, identity
 
@@ -46,7 +46,7 @@ def applied(fn: Callable[[Any], Any] | None, batch: list[Any]) -> list[Any]:
     return batch if fn is None else each(fn, batch)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Prepared:
     """An `accumulate_all` in two steps, of which a grouping takes the first for all its keys at once.
 
@@ -117,7 +117,7 @@ def _append_known(groups: dict[Any, Any], keys: list[Any], values: list[Any]) ->
     return True
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class _Together(Prepared):
     """The two steps of several collectors: the value of an item has the one that each of them makes of it.
 
@@ -242,7 +242,7 @@ class Batched(ABC, Generic[T]):
         """Add the contents of `other`, one of the same class, beside the values that wait there."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Waiting(Generic[T]):
     """Containers that are lists of the first few values, and a `Batched` from then on.
 

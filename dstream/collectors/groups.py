@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
+from dstream.base.records import record
 from dstream.collectors.arguments import checked_collector, made_by, shown
 from dstream.collectors.arithmetic import count_all
 from dstream.collectors.batches import Prepared, batches, kinds, prepared
@@ -54,7 +55,7 @@ def groups_of_any_key(
     return collecting_groups(keys, downstream, dict, filled)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Keys:
     """The keys of items.
 

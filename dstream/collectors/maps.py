@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar, cast, overload
 
 from dstream.arguments import checked_function
 from dstream.base.functions import refuse_awaitable
+from dstream.base.records import record
 from dstream.collectors.arguments import checked_map_factory, made_by, named, shown
 from dstream.collectors.batches import batches, kinds
 from dstream.errors import IllegalStateError, NullElementError
@@ -175,7 +175,7 @@ Entry = tuple[Any, ...]
 """The container of one key: the key and its value so far, or nothing: not seen yet, or removed by `merge`."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class _Rules:
     """The rules by which items become entries, and entries of one key become one."""
 

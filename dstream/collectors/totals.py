@@ -6,11 +6,11 @@ import decimal
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
+from dstream.base.records import record
 from dstream.collectors.batches import Batched, Prepared, Waiting, kinds
 from dstream.values import DoubleSummaryStatistics, ExactSum, IntSummaryStatistics
 from dstream.values.numbers import mean
@@ -329,7 +329,7 @@ def _exact_floats(whole: int) -> Iterator[float]:
         whole -= int(part)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Totals(Waiting[Number]):
     """Containers of the count and the sum of numbers, of which a grouping holds many.
 
@@ -483,7 +483,7 @@ class Summary(Batched[int | float]):
         self._doubles.combine(other._doubles)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Summaries(Waiting[int | float]):
     """Containers of statistics, of which a grouping holds many."""
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVa
 
 from dstream.arguments import kind_of
 from dstream.base.functions import refuse_awaitable
+from dstream.base.records import record
 from dstream.base.showing import shown
 from dstream.base.threads import contextmanager
 from dstream.errors import CollectionDestroyedError, SourceError
@@ -114,7 +115,7 @@ T = TypeVar("T")
 BATCH = 1_000
 
 
-@dataclass(frozen=True, repr=False)
+@record(slots=False)
 class ImmediateSink(Generic[T]):
     """A sink without a place that it writes into, which is its own target.
 
@@ -144,7 +145,7 @@ class ImmediateSink(Generic[T]):
         return self.label
 
 
-@dataclass(frozen=True, repr=False)
+@record(slots=False, repr=False)
 class CommittingSink(ImmediateSink[T]):
     """A sink that passes its tasks' prepared receipts to a function.
 
@@ -190,7 +191,7 @@ def _nothing(receipts: Sequence[Receipt]) -> None:
     """Leave the receipts as they are."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class FunctionWriter:
     """Calls a function with each item."""
 
@@ -302,7 +303,7 @@ class UnnamedLines:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TextLines(UnnamedLines):
     """Each item as a line of text.
 

@@ -17,6 +17,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from dstream.base.functions import refuse_awaitable
 from dstream.base.logging import is_heard, tell
+from dstream.base.records import record
 from dstream.base.showing import shown
 from dstream.connectors.base import BATCH, ImmediateSink, PassingJob
 from dstream.connectors.memory import ItemsSplit, NamesOfStreams
@@ -394,7 +395,7 @@ class LogLineWriter:
                 yield texts
 
 
-@dataclass(frozen=True, repr=False)
+@record(slots=False, repr=False)
 class LoggingSink(ImmediateSink[T]):
     """Logs the texts in the driver.
 

@@ -12,10 +12,11 @@ import json
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import Any, NamedTuple
 
+from dstream.base.records import record
 from dstream.base.validation import NOT_UNDERSTOOD, checked_number, checked_text
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.filesystem.checksums import is_sealed, seal
@@ -119,7 +120,7 @@ class DataFile(NamedTuple):
     sums: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Actions:
     """The changes of one commit.
 

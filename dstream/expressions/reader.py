@@ -17,6 +17,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, TypeAlias
 
 from dstream.base.functions import is_watched
+from dstream.base.records import record
 from dstream.base.showing import near
 from dstream.expressions.callables import known_call, member_function, object_read
 from dstream.expressions.effects import asks_for_truth, name_of, stands_first
@@ -53,7 +54,7 @@ from dstream.values.fields import field_names
 __all__ = ["Unreadable", "may_travel", "name_of_callable", "read"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unreadable:
     """Why a function is not known as an expression.
 
@@ -110,7 +111,7 @@ def name_of_callable(fn: Any) -> str:
     return f"{module}.{name}" if module not in (None, "builtins", "__main__") else str(name)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class _Known:
     """The syntax of a function's code, and the values of its names then.
 

@@ -13,10 +13,10 @@ import linecache
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import CodeType
 from typing import TypeAlias
 
+from dstream.base.records import record
 from dstream.base.threads import RenewedLock
 
 __all__ = [
@@ -36,7 +36,7 @@ __all__ = [
 Syntax: TypeAlias = ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class FunctionSource:
     """The syntax tree of a function.
 
@@ -49,7 +49,7 @@ class FunctionSource:
     rebound: frozenset[str]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class LocalFunction:
     """A function that is defined inside of another one, and called there.
 
@@ -65,7 +65,7 @@ class LocalFunction:
     captured: frozenset[str]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class MissingSource:
     """The reason why a function has no syntax tree, to stand behind "it", and the remedy."""
 
@@ -135,7 +135,7 @@ _TEXT_OF_EVAL = "<string>"
 """The file of all that `eval` and `exec` compile, and of `python -c`, whose text is at hand from Python 3.13 on."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class _Source:
     """A file.
 

@@ -13,9 +13,9 @@ import os
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from dstream.base.records import record
 from dstream.base.urls import resolved_url, scrub, shown_url
 from dstream.errors import SourceError
 from dstream.filesystem.urls import opened_url
@@ -207,7 +207,7 @@ XZ_MEMORY = 256 << 20
 """Bytes of memory for decompressing xz, which a file may ask for; its strongest level asks for 65 MiB."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class File:
     """One file, as it was found.
 

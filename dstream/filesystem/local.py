@@ -11,10 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dstream.base.records import record
 from dstream.base.threads import contextmanager
 from dstream.filesystem.folders import Found
 
@@ -32,7 +32,7 @@ _LARGEST_READ = 1 << 30
 _ANY_SIZE = 1 << 63
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LocalFolder:
     """A folder of a local or a shared POSIX file system.
 

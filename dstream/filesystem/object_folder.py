@@ -13,10 +13,10 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from dstream.base.environment import pip_install
+from dstream.base.records import record
 from dstream.base.threads import contextmanager
 from dstream.base.urls import credentials_in, shown_url
 from dstream.errors import SetupError
@@ -33,7 +33,7 @@ RETRIES: Any = None
 """The number of retries of a request; None for obstore's own choice, ten times within three minutes (0.12)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ObjectFolder:
     """A folder of an object store.
 

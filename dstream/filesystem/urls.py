@@ -6,16 +6,15 @@ what one of them would miss is handed to it here. Each process reads its own env
 
 from __future__ import annotations
 
-import configparser
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
 from dstream.base.environment import pip_install
+from dstream.base.records import record
 from dstream.errors import SetupError
 
 __all__ = ["IN_OBSTORE", "URL", "check_scheme", "obstore_options", "opened_url", "s3fs_options", "short"]
@@ -34,7 +33,7 @@ _KEYS = {"aws_access_key_id": "access_key_id", "aws_secret_access_key": "secret_
 _DEBUG = "\n\nDebug source:"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProfileCredentials:
     """The credentials of a profile, which each process reads from its own files when it needs them.
 
@@ -140,6 +139,8 @@ def _written(path: str) -> float:
 
 @lru_cache(maxsize=16)
 def _section(path: str, name: str, written: float) -> dict[str, str]:
+    import configparser  # here: few programs have profiles
+
     # Secret keys may have a % in them, which `ConfigParser` would interpolate.
     parser = configparser.RawConfigParser()
     try:

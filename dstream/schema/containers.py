@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, Any
 
+from dstream.base.records import record
 from dstream.base.showing import shown
 from dstream.schema.classes import ClassRefusedError, has_name
 from dstream.schema.text_forms import refusal
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["ListType", "MapType", "MemberType", "OptionalType", "absent_mask", "or_null"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MemberType(ColumnType):
     """Members of an enumeration, by their values.
 
@@ -102,7 +103,7 @@ def _members_by_value(kind: Any) -> dict[Any, Any]:
     return {} if kind is None else {member.value: member for member in kind.__members__.values()}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ListType(ColumnType):
     """Lists, tuples and sets whose items are of one type.
 
@@ -227,7 +228,7 @@ def or_null(each: ColumnType, name: str) -> Any:
     return ["null", each.avro(name)] if each.name else ["null"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MapType(ColumnType):
     """Dictionaries whose keys are of one type, and whose values are of another one.
 
@@ -311,7 +312,7 @@ class MapType(ColumnType):
         return {"map": [self.key.to_json(), self.value.to_json()]}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OptionalType(ColumnType):
     """A value of some type, or None, in a column that is exact.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
+from dstream.base.records import record
 from dstream.base.showing import shown
 from dstream.schema import classes
 from dstream.schema.classes import ChangedClassError, ClassRefusedError, reference
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ClassType", "DictType", "PickledType", "RecordType", "has_changed", "without_column"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RecordType(ColumnType):
     """Objects and dictionaries with the same fields, in a column of structs.
 
@@ -104,7 +105,7 @@ def _part(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, dict) else getattr(value, name)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClassType(RecordType):
     """A dataclass or named tuple: a column of structs, and a reference to the class.
 
@@ -258,7 +259,7 @@ class ClassType(RecordType):
         return {"record": self.reference, "fields": [[name, part.to_json()] for name, part in self.fields]}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DictType(ClassType):
     """Dictionaries with all keys of a TypedDict, in its order; the class is not needed to make them."""
 
@@ -283,7 +284,7 @@ class DictType(ClassType):
         return {"keys": self.reference, "fields": [[name, part.to_json()] for name, part in self.fields]}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PickledType(ColumnType):
     """A type without a column: values are stored as bytes.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -14,6 +13,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from dstream.base.records import record
 from dstream.base.validation import is_unicode
 from dstream.schema.text_forms import TEXT_FORMS
 from dstream.schema.types import NOTHING, ColumnTooLargeError, ColumnType, ColumnTypeError, Decode, Encode, array_of
@@ -32,7 +32,7 @@ def is_instance(kind: type, scalar: type) -> bool:
 _WITH_SUBCLASSES = (int, float, str, bytes)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Trait:
     """Properties of one scalar type.
 
@@ -64,7 +64,7 @@ class _Trait:
         return type(self.python()) if self.python in (Path, PurePath) else self.python
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScalarType(ColumnType):
     """A type without parts.
 
@@ -144,8 +144,8 @@ class ScalarType(ColumnType):
 
     def avro(self, name: str) -> Any:
         found = self._trait.avro
-        # With `slots=True` a dataclass is made anew, and `super()` alone has the class before (CPython 3.11).
-        return super(ScalarType, self).avro(name) if found is None else found
+        # A class with slots is made anew, and `super()` alone has the class before (CPython 3.11).
+        return super(ScalarType, self).avro(name) if found is None else found  # noqa: UP008
 
     def to_json(self) -> Any:
         return self.plain

@@ -11,7 +11,6 @@ import base64
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -21,10 +20,12 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 from uuid import UUID
 
+from dstream.base.records import record
+
 __all__ = ["TEXT_FORMS", "TextForm", "refusal", "text_form", "text_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TextForm:
     """The text form of one class.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import enum
 import typing
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from pathlib import Path, PurePath
 from typing import Any, Literal, get_args, get_origin
 
+from dstream.base.records import record
 from dstream.base.showing import shown
 from dstream.keys import FieldNan
 from dstream.schema import classes
@@ -74,7 +74,7 @@ _TIMESTAMPS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OpenType(ColumnType):
     """A type that no value has shown yet.
 

@@ -14,12 +14,13 @@ import sys
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from zoneinfo import ZoneInfo
 
+from dstream.base.records import record
 from dstream.schema.text_forms import refusal
 
 if TYPE_CHECKING:
@@ -244,7 +245,7 @@ def _bits(values: Sequence[bool]) -> bytes:
     return int(digits, 2).to_bytes((len(values) + 7) // 8, "little")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TimestampType(ColumnType):
     """Values of type datetime, all in one zone or all without.
 
@@ -386,7 +387,7 @@ def _zone(name: str) -> tzinfo:
     return timezone(-offset if name[0] == "-" else offset)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ForeignType(ColumnType):
     """A type that Arrow infers itself, of values such as scalars and arrays of NumPy.
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar, overload
 
 from dstream.base.functions import refuse_awaitable
+from dstream.base.records import record
 from dstream.failures.attribution import failed_on, forgotten, in_group, stopped
 from dstream.spi.columns import InColumns
 from dstream.values.user_functions import refuse_async, refuse_one_that_would_not_run, shown_function
@@ -259,7 +260,7 @@ def _container_of(operation: AggregateOperation[Any, A, Any], items: Iterable[tu
     return container
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class _Functions:
     """The functions of a collector, each by its part."""
 

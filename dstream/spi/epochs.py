@@ -16,9 +16,9 @@ the epoch is committed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from dstream.base.records import record
 from dstream.base.showing import shown
 from dstream.spi.collector import Collector
 from dstream.spi.columns import InColumns
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EpochTime:
     """When an epoch runs.
 
@@ -308,7 +308,7 @@ def watermark_of(policy: WatermarkPolicy, now: float) -> int:
     raise TypeError(f"policy.watermark(now) must give milliseconds as int, not {shown(watermark)}")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PartitionTime:
     """The time of one partition, for the task that adds timestamps to a range of it.
 
@@ -332,7 +332,7 @@ class PartitionTime:
     counts: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PartitionReceipt:
     """The time of a partition after an epoch.
 
@@ -350,7 +350,7 @@ class PartitionReceipt:
     items: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StepTime:
     """The current time of a step over epochs.
 
@@ -383,7 +383,7 @@ class StepTime:
     has_new_end: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ShardChange:
     """The location of the state of a shard after one epoch: a part of a file.
 
@@ -410,7 +410,7 @@ class ShardChange:
     clock_deadline: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StepReceipt:
     """The report of one task on a step over epochs.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from dstream.base.functions import refuse_awaitable
+from dstream.base.records import record
 from dstream.spi.sink import Sink
 from dstream.values.user_functions import refuse_one_that_would_not_run, shown_function
 
@@ -406,7 +407,7 @@ class _States:
     is_rejecting: bool = False
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Composition:
     """Two gatherers as one: `right` integrates the output of `left`."""
 
@@ -442,7 +443,7 @@ class Composition:
         return self.right.gather(self.left.gather(items))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Through:
     """The downstream of the first of two gatherers: the second one."""
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dstream.base.records import record
 from dstream.errors import UnsupportedError
 
 __all__ = [
@@ -115,7 +116,7 @@ class BroadcastKey:
     key: Hashable
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ShardKey:
     """A key of a snapshot for all that a processor stores of the keys of one shard: it is sent where these keys are.
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from dstream.base.records import record
 from dstream.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class ProcessorStreamSource(_NamedProcessors, Generic[T_co]):
         return f"stream_from_processor({self.name!r})"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Nowhere:
     """A sink, its target, the write job of one epoch, and the writer: none of them keeps anything.
 

@@ -32,6 +32,7 @@ from functools import partial
 from itertools import compress, count
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
+from dstream.base.records import record
 from dstream.spi.collector import Collector
 
 if TYPE_CHECKING:
@@ -263,7 +264,7 @@ class MapWriter(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ForwardingWriter:
     """A `MapWriter` with the buckets of another one, to which its `write_bucket` forwards the entries."""
 
@@ -296,7 +297,7 @@ def counted_receipts(receipts: Iterable[Any]) -> tuple[list[Receipt], int]:
     return its_own, sum(receipt for receipt in found if type(receipt) is int)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _CountingItems:
     writer: Writer
 
@@ -309,7 +310,7 @@ class _CountingItems:
         return _counted(self.writer.write, items)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CountingEntries(ForwardingWriter):
     """A writer whose last receipt of each bucket is the number of entries; the others are in tuples."""
 

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
+from dstream.base.records import record
 from dstream.spi.records import Records
 from dstream.spi.sink import MapWriter, WriteJob, Writer
 from dstream.spi.source import Split
@@ -71,7 +72,7 @@ class Unchanged(enum.Enum):
 UNCHANGED = Unchanged.UNCHANGED
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Assignment:
     """A change for `MapStore.update` that needs no old values, neither to decide on nor as the result.
 
@@ -111,7 +112,7 @@ class Options:
     max_idle: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Revision:
     """Maker of new values of present entries: a `merge` of `MapStore.begin` that looks at keys.
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
+from dstream.base.records import record
 from dstream.spi.collector import AggregateOperation, Collector
 from dstream.spi.processor import Processor
 from dstream.spi.sink import Collections
@@ -59,7 +60,7 @@ class SupplierContext(MetaSupplierContext):
     """The facts known where processors are made."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TwoStages:
     """Division of the work of processors that gather items with the senders of the items, so that less has to move.
 
@@ -76,7 +77,7 @@ class TwoStages:
     second: Callable[[frozenset[int]], Callable[[], Processor]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GroupsByKey:
     """Output of processors that gather the items of one inbound edge: an `Entry` of each key and its result, once.
 
@@ -296,7 +297,7 @@ class _OfSupplier(ProcessorMetaSupplier):
         return SameEverywhere(self.supplier)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SameEverywhere:
     """The function from each address to one supplier."""
 

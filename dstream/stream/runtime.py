@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from dstream import collectors
 from dstream.base.functions import refuse_awaitable
+from dstream.base.records import record
 from dstream.base.showing import add_note
 from dstream.errors import IllegalStateError
 from dstream.failures import is_our_name, naming
@@ -261,7 +261,7 @@ def _collector(sink: Sink[Any, Any]) -> Collector[Any, Any, Any] | None:
     return made
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Delivery:
     """Commits dead letters with a reducer, in the caller's process."""
 
@@ -301,7 +301,7 @@ def delivery_of(source: Source[Any], runtime: Runtime | None) -> Delivery | None
     return None if reducer is None else Delivery(reducer, runtime)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class _Letters:
     """The letters as a source, and its one split."""
 

@@ -162,3 +162,47 @@ def test_a_hash_that_is_remembered_is_that_of_the_fields():
     assert (hash(one), hash(other)) == (found, found)
     assert hash(Applied("+", (Argument(0), Constant(True)))) != found
     assert one != Applied("+", (Argument(0), Constant(True)))
+
+
+@record
+class Checked:
+    """A field that is no attribute, one with a default that is made, one by keyword, and work behind them."""
+
+    given: dataclasses.InitVar[int]
+    parts: list[int] = field(default_factory=list)
+    named: str = field(default="n", kw_only=True)
+    twice: int = field(init=False, default=0)
+
+    def __post_init__(self, given: int) -> None:
+        self.twice = 2 * given
+
+
+@record
+class MoreChecked(Checked):
+    """The fields of the class above, and one more."""
+
+    more: int = 5
+
+
+@record
+class Initialized:
+    """An `__init__` of its own stays."""
+
+    value: int
+
+    def __init__(self, value: int, factor: int) -> None:
+        self.value = value * factor
+
+
+def test_the_first_object_of_a_record_is_made_as_all_others_are():
+    """The first one compiles `__init__`, which takes and refuses what that of a dataclass does."""
+    with pytest.raises(TypeError, match=r"^Checked\.__init__\(\) missing 1 required positional argument: 'given'$"):
+        Checked()
+    for _ in range(2):
+        one, other = Checked(3, named="x"), MoreChecked(3, [1], 6)
+        assert (one.parts, one.named, one.twice) == ([], "x", 6)
+        assert (other.parts, other.more, other.twice, other.named) == ([1], 6, 6, "n")
+    assert Checked(1).parts is not Checked(1).parts
+    assert (Initialized(2, 3).value, Initialized(2, factor=4).value) == (6, 8)
+    assert MoreChecked.__init__ is not Checked.__init__
+    assert Checked.__subclasses__() == [MoreChecked]

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 from dstream.base.functions import checked_result, plain, refuse_awaitable
+from dstream.base.records import record
 from dstream.base.showing import shown
 from dstream.connectors.base import NOT_REPLACING, Replaceable
 from dstream.errors import NullElementError
@@ -49,7 +50,7 @@ R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OpenCollection(Generic[R]):
     """A collection that is written into.
 
@@ -78,7 +79,7 @@ _NOT_GROUPING = (
 _NOT_OVERWRITING = 'give on_existing="merge", so that values are merged with those of earlier epochs'
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@record
 class CollectionSink(Replaceable, ABC, Generic[T, R]):
     """The base of the sinks of collections.
 
@@ -108,7 +109,7 @@ class CollectionSink(Replaceable, ABC, Generic[T, R]):
         return self.label
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@record(repr=False)
 class ListSink(CollectionSink[T, R]):
     """Appends items to a list."""
 
@@ -123,7 +124,7 @@ class ListSink(CollectionSink[T, R]):
         return OpenCollection(found, partial(found.store.begin, replace=self.replace))
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@record(repr=False)
 class MapSink(CollectionSink[T, R]):
     """Writes entries into a map.
 
@@ -154,7 +155,7 @@ class MapSink(CollectionSink[T, R]):
         return OpenCollection(found, partial(found.store.begin, merge=self.merge, replace=self.replace))
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@record(repr=False)
 class CacheSink(MapSink[T, R]):
     """Writes entries into a cache."""
 
@@ -384,7 +385,7 @@ def is_present(item: Any) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@record(repr=False)
 class SetSink(MapSink[T, R]):
     """Writes items into a set: the keys of its map."""
 
@@ -393,7 +394,7 @@ class SetSink(MapSink[T, R]):
         return self._opened(context.get_set(self.name))
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@record(repr=False)
 class UpdatingSink(MapSink[T, R]):
     """Writes the items of each key, of which the store makes its value."""
 
@@ -402,7 +403,7 @@ class UpdatingSink(MapSink[T, R]):
             raise TypeError(f"{self.label}: there would be no old values to update; to_imap(...) makes new ones")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EntryUpdate:
     """Takes the items of a key in, one after another."""
 
@@ -418,7 +419,7 @@ class EntryUpdate:
         return checked_result(value)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EntryProcessing:
     """Calls a function with the entry and each item of a key, one after another."""
 

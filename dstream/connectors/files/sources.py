@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Protocol, get_args, runtime_checkable
 
 from dstream.base.records import record
@@ -151,7 +150,7 @@ def shown_max_record(size: int) -> tuple[str, int | None]:
     return "max_record", None if size == MAX_RECORD else size
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@record
 class RecordFiles(NamesOfStreams):
     """Result of the sources of files.
 
@@ -356,7 +355,7 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[:most] + "..."
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@record
 class WholeFiles(NamesOfStreams):
     """Result of `files`."""
 

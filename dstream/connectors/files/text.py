@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
@@ -53,7 +52,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@record(repr=False)
 class TextFiles(RecordFiles):
     """Result of `text_files`."""
 
@@ -245,7 +244,7 @@ _FEW_BYTES = 64 << 10
 """The bytes below which, as in a slow feed, no columns are made: they have too few lines to be faster."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@record
 class WatchedFiles(NamesOfStreams):
     """Result of `watch_files`. A partition is a file, and is named by its inode."""
 
@@ -356,7 +355,7 @@ def _reached(path: str, read: Position, most: int | None) -> tuple[Position, int
     return position_at(path, read.generation if goes_on else read.generation + 1, end), behind
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@record(repr=False)
 class WatchedSplit:
     """The lines of a file between two positions."""
 

@@ -18,6 +18,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 
 from more_itertools import chunked
 
+from dstream.base.records import record
 from dstream.base.showing import shown
 from dstream.connectors.base import ImmediateSink
 from dstream.connectors.kafka.producers import (
@@ -385,7 +386,7 @@ class KafkaTarget:
         """Return None."""
 
 
-@dataclass(frozen=True, repr=False)
+@record(slots=False, repr=False)
 class PassingKafkaSink(ImmediateSink[T]):
     """Result of `to_kafka(..., guarantee="at-least-once")`."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dstream.base.records import record
 from dstream.failures import naming
 from dstream.operators.columns.built_rows import Access, RowsWithParts, travels_as_column
 from dstream.operators.columns.encoded import Encoded
@@ -121,7 +121,7 @@ class Records(RowsWithParts):
         return self._known[name]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class ReferredRows:
     """Rows of a source that travel as a reference to them and the columns of some parts.
 

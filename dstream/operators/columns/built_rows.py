@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from dstream.base.records import record
 from dstream.expressions.resolution import is_same_constant_everywhere
 from dstream.operators.columns.encoded import Encoded
 from dstream.operators.columns.strings import Strings
@@ -202,7 +203,7 @@ def _maker_of_dicts(names: tuple[str, ...]) -> Callable[[Iterable[tuple[Any, ...
     return made
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@record
 class PackedRows:
     """`BuiltRows` that travel as columns, which they own."""
 

@@ -10,11 +10,12 @@ A semi-join holds the keys of the right side in a set, and the left one passes b
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 from dstream.base.memory import Bound, pieces
+from dstream.base.records import record
 from dstream.keys import canonical
 from dstream.operators.rows.spill import DEEPEST, FAN_OUT, Run, distribute, merged, mixed
 from dstream.values import Entry
@@ -29,7 +30,7 @@ Pair = tuple[Any, Any]
 Index = dict[Any, list[Pair]]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Matching:
     """The output of both sides of a join.
 
@@ -206,7 +207,7 @@ def _extended(left: Any, right: Any) -> Any:
     return left
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Membership:
     """The output for the items that pass by.
 

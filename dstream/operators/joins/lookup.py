@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from dstream.base.memory import BatchIterator, pieces
+from dstream.base.records import record
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.keys import canonical, canonical_all, canonical_keys
@@ -27,7 +27,7 @@ Columns = tuple[list[Any], list[Any]]
 _CHUNK = 512
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RightSide:
     """The right side of a join, and its conversion to a table.
 

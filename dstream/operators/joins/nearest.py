@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from dstream.base.memory import Bound
+from dstream.base.records import record
 from dstream.failures import naming
 from dstream.failures.attribution import failed_on
 from dstream.keys import canonical
@@ -27,7 +27,7 @@ from dstream.plan.steps import Step
 __all__ = ["Nearest", "nearest_batches"]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Nearest:
     """The choice of the right item for a left one; the operation without its inputs."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, count, islice, zip_longest
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dstream.base.records import record
 from dstream.failures import naming
 from dstream.keys import canonical_all
 from dstream.operators.joins.hash import Matching, Membership, cogrouped, index_of
@@ -214,7 +214,7 @@ def pairs_of_batches(batches: Iterable[tuple[int, Any]]) -> Iterator[tuple[Any, 
     return chain.from_iterable(zip(canonical_all(keys), items, strict=True) for keys, items in lists)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class SideBySide:
     """The output of two streams; the operation without its inputs."""
 

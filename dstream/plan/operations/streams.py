@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, Self, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform
 
+from dstream.base.records import with_fields
 from dstream.errors import UnsupportedError
 from dstream.failures import is_our_name
 from dstream.plan.steps import Delivery, Guard, Step, no_key, resolving, unchanged
@@ -53,8 +54,8 @@ def node(cls: C) -> C:
     Type checkers refuse to change it. What would refuse that at run time, `frozen=True`, costs 10 ms of every import of
     dstream: it makes each class three times as slowly, and each object at half the speed (CPython 3.11).
     """
-    made: Any = dataclasses.dataclass(slots=True, eq=False, repr=False)(cls)
-    return cast(C, made)
+    made: C = with_fields(cls, slots=True)
+    return made
 
 
 def always(operation: Node, inputs: Sequence[bool]) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from dstream.base.memory import BatchIterator, size_of
+from dstream.base.records import record
 from dstream.spi.store import UNCHANGED, ListView, Merge, Revision, Splice, Unchanged, Update
 from dstream.storage.base.options import ViewOvertakenError
 from dstream.storage.codec.collection import Codec
@@ -105,7 +106,7 @@ class Items(NamedTuple):
     items: list[bytes]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EncodedEntries:
     """A split that holds its entries."""
 
@@ -124,7 +125,7 @@ class EncodedEntries:
             yield self.codec.batch(keys, [self.codec.decode_value(value) for _, value in some])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EncodedItems:
     """A split that holds its items."""
 
@@ -364,7 +365,7 @@ def merged_with(
     return codec, merged(codec, {key: value for key, value in old.items() if value}, new, merge)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ItemWriter:
     """Writer of the items of tasks, which checks them before by the types when the job began."""
 
@@ -375,7 +376,7 @@ class ItemWriter:
         self.codec.checked(None, item)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EntryWriter:
     """Writer of the entries of tasks, which checks them before by the types when the job began.
 

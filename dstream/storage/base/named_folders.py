@@ -13,10 +13,11 @@ import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from dstream.base.environment import inside_a_worker
+from dstream.base.records import record
 from dstream.base.threads import contextmanager
 from dstream.base.urls import scrub
 from dstream.errors import DStreamError, EngineError, IllegalStateError, SetupError
@@ -56,7 +57,7 @@ def _named(
     return called
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NamedFolder:
     """A folder that turns errors of the file system, such as a full disk, into an EngineError with a name in it.
 
@@ -256,7 +257,7 @@ class _Sink:
         """Do nothing: the folder closes the file."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Trust:
     """The user's trust in pickles, or none.
 
@@ -289,7 +290,7 @@ def are_private(folders: Iterable[os.stat_result | None], user: int) -> bool:
     return all(found is None or (found.st_uid == user and not found.st_mode & 0o022) for found in folders)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FolderStateFiles:
     """The files of the state of one job, below `jobs/<id>/state`, as a value that travels.
 

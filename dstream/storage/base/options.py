@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
+from dstream.base.records import record
 from dstream.errors import CollectionDestroyedError, IllegalStateError, SetupError
 from dstream.spi.store import MOST_BUCKETS, Kind, ListView, Options
 from dstream.storage.codec.collection import Codec
@@ -47,7 +48,7 @@ BUCKETS = 16
 """The default number of parts into which keys are divided."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shape:
     """The options of a collection that do not change after it was made; types belong to its codec."""
 

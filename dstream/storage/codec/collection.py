@@ -5,11 +5,12 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, get_origin
 from uuid import UUID
 
+from dstream.base.records import record
 from dstream.base.showing import shown
 from dstream.base.validation import NOT_UNDERSTOOD
 from dstream.errors import DStreamError, IllegalStateError, NullElementError, UnstableKeyError, UnsupportedError
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Codec", "UnloadedClassError"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Codec:
     """Turns the keys and values of one collection into bytes and columns; it travels to tasks.
 

@@ -13,12 +13,13 @@ import io
 import pickle
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, datetime, time, timedelta, timezone
 from typing import Any, ClassVar
 
 from dstream.base import pickling
 from dstream.base.pickling import read_only
+from dstream.base.records import record
 from dstream.base.registry import by_name, is_value, reduced_to_name, state_values
 from dstream.base.showing import class_name
 from dstream.schema import classes as fielded
@@ -57,7 +58,7 @@ _BUILD = pickle.BUILD
 _PLAIN_VALUE = b"plain-value"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pickles:
     """A policy for classes and functions that pickles load by name.
 

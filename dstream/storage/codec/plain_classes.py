@@ -19,10 +19,10 @@ import sys
 import types
 from abc import ABCMeta
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from dstream.base import pickling
+from dstream.base.records import record
 from dstream.base.registry import is_value
 from dstream.failures import is_our_name
 from dstream.keys import has_generated_eq, has_generated_hash
@@ -118,7 +118,7 @@ def _attributes(owner: Any) -> Mapping[str, Any]:
     return vars(owner) if isinstance(owner, type) else {}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LoadedClasses:
     """The plain classes that the driver has loaded, for workers, which may lack their modules so far.
 

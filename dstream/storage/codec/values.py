@@ -7,7 +7,6 @@ import functools
 import struct
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from typing import Any
@@ -16,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 import msgpack
 
+from dstream.base.records import record
 from dstream.keys import NAN, FieldNan
 from dstream.schema import classes
 from dstream.schema.classes import ClassRefusedError, reference
@@ -55,7 +55,7 @@ class _Unknown(Exception):
     """A value, or something inside it, has no form of its own and must be pickled."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ValueEncoding:
     """Turns values into bytes and back, with classes and pickles as `pickles` allows."""
 

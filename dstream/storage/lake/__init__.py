@@ -24,7 +24,6 @@ from dstream.delta.vacuum import STAGED_FOR, vacuum
 from dstream.errors import CollectionDestroyedError, SetupError
 from dstream.filesystem.folders import Found, StorageFolder
 from dstream.filesystem.local import LocalFolder
-from dstream.filesystem.object_folder import ObjectFolder
 from dstream.spi.store import Kind, ListStore, MapStore, Options, PickleMode, Settings
 from dstream.storage.base.named_folders import FolderStateFiles, NamedFolder, Trust
 from dstream.storage.base.options import Shape, check_name
@@ -164,6 +163,8 @@ def open_lake(url: str, settings: Settings) -> LakeStorage:
         SetupError: an object store needs the package `obstore`; a path is that of a file.
     """
     if url.startswith(_REMOTE):
+        from dstream.filesystem.object_folder import ObjectFolder  # here: most storages are folders of this machine
+
         folder: StorageFolder = ObjectFolder.opened(url.rstrip("/"))
         # It is not known which users may write into a bucket, so its pickles are not trusted.
         mode: PickleMode = settings.pickle or "restricted"

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from dstream.base.records import record
 from dstream.delta.actions import DataFile
 from dstream.filesystem.folders import StorageFolder
 from dstream.schema.scalar_types import LARGE_VALUE
@@ -81,7 +82,7 @@ class _Bucket:
             self.entries[key] = value
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Layers:
     """The values of a large bucket: those of new files in a dict, those of older ones in pages."""
 

@@ -12,12 +12,13 @@ import json
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias, get_args
 from urllib.parse import quote
 
 import pyarrow as pa
 
+from dstream.base.records import record
 from dstream.base.validation import NOT_UNDERSTOOD, checked_text, identity
 from dstream.delta.actions import LOG
 from dstream.delta.checkpoints import delta_field
@@ -50,7 +51,7 @@ _SETTINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Description:
     """The description of a collection, the same from its creation to its end.
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
 
+from dstream.base.records import record
 from dstream.delta.actions import Actions, DataFile
 from dstream.spi.sink import WriteJob, Writer
 from dstream.spi.store import ItemSplit, ListView, Splice
@@ -216,7 +216,7 @@ class LakeList(LakeCollection):
             return self._log.groups.get(0, ()) is positions.files
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _View:
     """One state of a list."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from dstream.base.pickling import dumps
+from dstream.base.records import record
 from dstream.delta.actions import DataFile
 from dstream.errors import NullElementError, UnstableKeyError
 from dstream.filesystem.folders import StorageFolder
@@ -57,7 +58,7 @@ Rows = tuple[list[Any], list[Any]]
 """Keys and values."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MergePlan:
     """The way in which a job treats the existing entries.
 
@@ -301,7 +302,7 @@ class _Runs:
                 self._writer.write(batch)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LakeEntryWriter:
     """Writes the entries of a task into one new file per bucket, which no reader sees before the commit.
 

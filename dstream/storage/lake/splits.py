@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
@@ -12,6 +11,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as compute
 
+from dstream.base.records import record
 from dstream.base.threads import contextmanager
 from dstream.delta.actions import DataFile
 from dstream.errors import SourceError
@@ -172,7 +172,7 @@ def _at(of: Any, make: Callable[[Any], Iterable[Any]], places: Any) -> Iterable[
 _COLUMNS = ("key", "_pk", "_del", "value", "_pv")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LakeEntrySplit:
     """The entries of some buckets.
 
@@ -256,7 +256,7 @@ Part = tuple[DataFile, int, int]
 """A file, and which rows of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LakeItemSplit:
     """Some items, in order.
 

@@ -6,10 +6,11 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from dstream.base.records import record
 from dstream.base.validation import receipts_of
 from dstream.delta.actions import Actions, DataFile, checked_path
 from dstream.errors import CollectionDestroyedError
@@ -270,7 +271,7 @@ class LakeMapJob(StagedJob[LakeEntryWriter]):
         self._tidy(log.version, [receipt.new.bucket for receipt in receipts])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LakeItemWriter:
     """Writes the items of a task into one new file, which no reader sees before the commit.
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -25,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
+from dstream.base.records import record
 from dstream.base.threads import contextmanager
 from dstream.delta.actions import DataFile, new_path
 from dstream.errors import DStreamError, IllegalStateError
@@ -116,7 +116,7 @@ _READ_AT_ONCE = 20_000
 _BYTES_AT_ONCE = PORTION_BYTES
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Layout:
     """The columns of a collection, and the conversion of entries and items into them.
 

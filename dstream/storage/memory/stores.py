@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
+from dstream.base.records import record
 from dstream.base.validation import receipts_of
 from dstream.errors import IllegalStateError
 from dstream.spi.sink import MapWriter, WriteJob, Writer
@@ -48,7 +49,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MemoryEntryWriter(EntryWriter):
     """Writer of entries that encodes them."""
 
@@ -65,7 +66,7 @@ class MemoryEntryWriter(EntryWriter):
             yield (self.codec if self.is_merging else codec).to_json(), encoded
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MemoryItemWriter(ItemWriter):
     """Writer of items that encodes them."""
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dstream.base.records import record
 from dstream.base.validation import checked_number, receipts_of
 from dstream.spi.sink import WriteJob, Writer
 from dstream.spi.store import ItemSplit, ListView, Splice
@@ -75,7 +76,7 @@ class StagedItems:
             codec.checked(None, item)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RedisItemWriter(ItemWriter):
     """Writer of items into keys of their own until the job commits.
 

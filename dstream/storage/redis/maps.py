@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from dstream.base import pickling
+from dstream.base.records import record
 from dstream.base.validation import checked_number, receipts_of
 from dstream.errors import IllegalStateError
 from dstream.spi.sink import MapWriter, WriteJob
@@ -92,7 +93,7 @@ class StagedBucket:
             codec.checked(key, value)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RedisEntryWriter(EntryWriter):
     """Writer of entries into keys of their own until the job commits.
 

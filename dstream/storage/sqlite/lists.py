@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from dstream.base.records import record
 from dstream.spi.sink import WriteJob, Writer
 from dstream.spi.source import InputSize
 from dstream.spi.store import ItemSplit, ListView, Splice
@@ -43,7 +44,7 @@ def bump(connection: sqlite3.Connection, collection: SqliteCollection, size: int
     connection.execute(sql, (size, collection.number))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SqliteItemWriter(ItemWriter):
     """Writer of items into files of rows until the job commits.
 

@@ -6,11 +6,11 @@ import pickle
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 from dstream.base import pickling
+from dstream.base.records import record
 from dstream.errors import IllegalStateError
 from dstream.spi.sink import MapWriter, WriteJob
 from dstream.spi.store import EntrySplit, Merge, Unchanged
@@ -51,7 +51,7 @@ Merged = Mapping[Cell, tuple[Cell | None, Cell | None]]
 """By key, the value that is stored by now and the merged one; None is none."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SqliteEntryWriter(EntryWriter):
     """Writer of entries into files of rows until the job commits.
 
