@@ -251,7 +251,7 @@ _MEANT = {
     "sum": "summing()",
     "tuple": "to_unmodifiable_list()",
 }
-"""What is meant by a class or function of Python where a collector is wanted."""
+"""The collectors that are meant by a class or function of Python in place of a collector."""
 
 
 def window_size(value: Any) -> int:

@@ -292,13 +292,13 @@ def size_of(item: Any) -> int:
 
 
 DEFAULT_BOUND = 512 * 2**20
-"""How many bytes a worker process may have resident before operations spill, by default.
+"""The number of bytes that a worker process may have resident before operations spill, by default.
 
 PySpark's own workers begin to spill at 512 MB, too (`spark.python.worker.memory`).
 """
 
 DEFAULT_BROADCAST = 256 * 2**20
-"""How many bytes the right side of a hash join may have by default: each worker process holds all of it."""
+"""The number of bytes that the right side of a hash join may have by default: each worker process holds all of it."""
 
 SMALL_SIDE = 4 * 2**20
 """A side of a join of at most this number of bytes is sent whole to all tasks: the shuffle alone takes as long."""

@@ -18,7 +18,7 @@ __all__ = ["NOT_UNDERSTOOD", "checked_number", "checked_text", "identity", "is_u
 T = TypeVar("T")
 
 NOT_UNDERSTOOD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
-"""What the parsers of this project raise when data are not what they should be."""
+"""The exceptions that the parsers of this project raise on invalid data."""
 
 _IDENTITY = re.compile(r"[0-9a-f]{32}")
 _LARGEST = 2**63 - 1

@@ -142,7 +142,7 @@ def _received(item: Any) -> _Sent:
 
 
 def _sendable(pairs: Ranked) -> Ranked:
-    """Return the same pairs, as such that travel without their keys unless all keys are plain values."""
+    """Return the pairs in the form in which they are sent: without their keys, unless all keys are plain values."""
     ranks = [rank for rank, _ in pairs]
     found = kinds(ranks)
     if tuple in found:

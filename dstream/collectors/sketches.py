@@ -287,7 +287,7 @@ def _text_token(text: str) -> str:
 
 
 def _number_token(number: Any) -> str | int:
-    """Return the same for equal numbers of any type, and two for -1 and -2, whose hashes are equal."""
+    """Return one token for equal numbers of any type, and two for -1 and -2, whose hashes are equal."""
     if -(2**60) < number < 2**60 and number == int(number):
         return int(number)
     try:

@@ -42,7 +42,7 @@ INTERRUPTED = 130
 """The exit code of what a user has ended: Ctrl-C, or a job that was cancelled."""
 
 SAYING = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-"""How every subcommand offers its help."""
+"""The options by which every subcommand offers its help."""
 
 
 class _Program(click.Group):

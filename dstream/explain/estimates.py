@@ -181,7 +181,7 @@ class CostEstimate:
         return total
 
     def _follow(self, number: int) -> None:
-        """Look at all cases of a decision, after those that it depends on."""
+        """Examine all cases of a decision, after those that it depends on."""
         all_cases = [self._cases(graph.decisions[number], place) for place, graph in enumerate(self.graphs)]
         cases = list(chain.from_iterable(all_cases))
         rows_of = [self._new_rows(case.given) for case in cases]

@@ -179,7 +179,7 @@ def place(where: SourceLocation | None) -> str:
 
 
 def short_place(where: SourceLocation | None) -> str:
-    """Return the same without the folder."""
+    """Return `place` without the folder."""
     return os.path.basename(place(where))
 
 

@@ -336,7 +336,7 @@ def _unseeded(key: Any, own: OwnHash) -> Any:
 
 
 def _of_another_class(key: Any, own: OwnHash) -> Any:
-    """Return the same for an instance of a class that is not Python's own, or of one that holds others."""
+    """Return the unseeded form of an instance of a class that is not Python's own, or of one that contains others."""
     other = stand_in(key)
     hashes: Any = type(other).__hash__
     if hashes is tuple.__hash__:

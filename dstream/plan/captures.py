@@ -209,7 +209,7 @@ class _Sink:
 
 @record
 class Obstacle:
-    """Something that cannot travel.
+    """A captured value that cannot be sent.
 
     Attributes:
         holder: the function that takes it along, which is named only when this is shown.
@@ -229,7 +229,7 @@ class Obstacle:
 
 @record
 class Large:
-    """Something that travels, and is large."""
+    """A captured value that is sent, and is large."""
 
     holder: Any
     path: tuple[str, ...]
@@ -295,7 +295,7 @@ class _Walk:
         self._large = large
 
     def enter(self, value: Any, holder: Any, path: tuple[str, ...]) -> int:
-        """Look at `value`; return about how many bytes it takes."""
+        """Examine `value`; return about how many bytes it takes."""
         kind = type(value)
         if kind in SCALARS:
             return SCALAR_BYTES
@@ -398,7 +398,7 @@ class _Walk:
         return size
 
     def _functions_in(self, values: Iterable[Any]) -> None:
-        """Look at functions in an object of ours first, each as the holder of its own captured values."""
+        """Examine functions in an object of ours first, each as the holder of its own captured values."""
         pending = [*values][::-1]
         while pending:
             value = pending.pop()

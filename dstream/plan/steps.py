@@ -303,7 +303,7 @@ class EarlyCheck:
     step: Step
 
     def at(self, item: Any) -> None:
-        """Look at an item."""
+        """Check an item."""
         with naming(self.step):
             each(self.check, [item])
 

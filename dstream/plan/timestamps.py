@@ -113,7 +113,7 @@ class StreamRead:
         return self.source
 
     def opened(self, context: Collections) -> StreamRead:
-        """Return the same with a source that is open."""
+        """Return a copy of the operation with a source that is open."""
         return StreamRead(self.source.opened(context)) if isinstance(self.source, OpenedLater) else self
 
     def splits(self, parallelism: int) -> Iterable[Split[Any]]:
@@ -177,7 +177,7 @@ C = TypeVar("C", bound=Node)
 
 
 def timed(root: C) -> C:
-    """Return the same plan with timestamps beside the items; one without an operation over epochs needs none.
+    """Return a copy of the plan with timestamps beside the items; one without an operation over epochs needs none.
 
     Items stay where they are: a watermark could not pass what spreads them, so `rebalance()` and
     `set_local_parallelism(n)` have no effect on items without an end here.
@@ -221,7 +221,7 @@ def lifted(node: Node, inputs: Sequence[Flow]) -> Flow:
 
 
 def _like(node: Node, inputs: Sequence[Flow]) -> Flow:
-    """Return the same operation, with items as those of its inputs."""
+    """Return a copy of the operation, with items as those of its inputs."""
     core = node.reading([each.core for each in inputs])
     return Flow(core, any(each.is_endless for each in inputs), any(each.is_timed for each in inputs))
 

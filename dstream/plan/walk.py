@@ -195,7 +195,7 @@ N = TypeVar("N", bound=Node)
 
 
 def opened(end: N, context: Collections) -> N:
-    """Return the same plan, with `OpenedLater` values replaced by opened ones.
+    """Return a copy of the plan, with `OpenedLater` values replaced by opened ones.
 
     A value that several nodes hold is opened once. Nodes that are shared stay shared, and those that neither hold such
     a value nor read from one that does are the same objects.

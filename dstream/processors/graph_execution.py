@@ -78,7 +78,7 @@ class SharedSuppliers:
 
 
 shared_suppliers = SharedSuppliers()
-"""Those of this process."""
+"""The shared suppliers of this process."""
 
 
 _LOGGER = "dstream.core"
@@ -131,7 +131,7 @@ Place = tuple[str, int]
 """A vertex, and the number of one of its processors."""
 
 Saved = dict[Place, tuple[dict[Any, Any], TaskletState]]
-"""What processors saved, and what the run stores of each of them."""
+"""The entries that processors saved, and what the run stores of each of them."""
 
 SLICE = 0.05
 """Seconds for processors without inputs in an epoch."""

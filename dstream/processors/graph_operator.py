@@ -32,7 +32,7 @@ __all__ = ["BlocksOfShard", "GraphOperator", "GraphShard", "in_steps"]
 
 
 BlocksOfShard = list[tuple[int, list[Any]]]
-"""What one task has for a shard: blocks with the numbers of their senders."""
+"""The blocks that one task has for a shard, with the numbers of their senders."""
 
 Entry = tuple[Place, Any]
 """A processor, and a key under which it saved something."""
@@ -332,7 +332,7 @@ C = TypeVar("C", bound=Node)
 
 
 def in_steps(root: C, ready: Callable[[ProcessorGraph], VertexGraph], guarantee: str = "exactly-once") -> C:
-    """Return the same plan with steps over epochs in the place of graphs. The state of a hash join beside it ends.
+    """Return a copy of the plan with steps over epochs in the place of graphs. The state of a hash join beside it ends.
 
     Args:
         root: the end of the plan.

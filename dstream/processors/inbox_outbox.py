@@ -100,7 +100,7 @@ class OutboundEdge(Protocol):
     """The sender of items by an edge."""
 
     def send(self, items: list[Any]) -> None:
-        """Take items, when all that were taken before have gone; the list now belongs to the way."""
+        """Take items, when all that were taken before were sent; the list now belongs to the edge."""
         ...
 
     def flush(self) -> bool:
@@ -138,7 +138,7 @@ class EdgeOutbox(NamesOfJet):
 
     @property
     def bucket_count(self) -> int:
-        """How many outbound edges there are."""
+        """The number of outbound edges."""
         return len(self._buckets)
 
     @property

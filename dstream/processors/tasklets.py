@@ -153,7 +153,7 @@ class ProcessorTasklet:
 
     @property
     def sent(self) -> list[int]:
-        """How many items, with watermarks of its own, were emitted by each outbound edge."""
+        """The number of items, with watermarks of its own, emitted by each outbound edge."""
         return self._outbox.sent
 
     @property

@@ -223,7 +223,7 @@ class ProcessorNumbers:
     in_caller = False
 
     def splits(self, parallelism: int) -> Iterable[ProcessorNumber]:
-        """Return one split for each."""
+        """Return one split for each task."""
         return map(ProcessorNumber, range(self.count))
 
     def count_splits(self, parallelism: int) -> int:

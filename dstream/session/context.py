@@ -428,7 +428,7 @@ class Context:
     def new_job_if_absent(
         self, pipeline: Planned | PipelinePlan, *, name: str | None = None, config: JobConfig | None = None
     ) -> Job:
-        """Do the same as `new_job`, unless a job of that name is running: return that one, whatever its pipeline."""
+        """Submit a job as `new_job` does, unless a job of that name is running: return that one, with any pipeline."""
         return self._jobs_here().submit(pipeline, name, config, "new_job_if_absent")
 
     def jobs(self, name: str | None = None) -> list[Job]:

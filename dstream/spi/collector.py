@@ -141,7 +141,7 @@ class AggregateOperation(Generic[In, A, R]):
         self._functions = _Functions(create, accumulates, combine, deduct, finish)
 
     def called(self, name: str) -> AggregateOperation[In, A, R]:
-        """Return the same operation under the name of the factory that made it, for messages."""
+        """Return a copy of the operation with the name of the factory that made it, for messages."""
         made: AggregateOperation[Any, A, R] = AggregateOperation(
             self.create, self.accumulates, self.combine, self.deduct, finish=self.finish
         )
@@ -180,7 +180,7 @@ class AggregateOperation(Generic[In, A, R]):
         return len(self.accumulates)
 
     def with_finish(self, finish: Callable[[A], R2]) -> AggregateOperation[In, A, R2]:
-        """Return the same operation with another result of its container.
+        """Return a copy of the operation with another result of its container.
 
         Example:
             >>> from collectors import to_list
@@ -193,7 +193,7 @@ class AggregateOperation(Generic[In, A, R]):
         return made
 
     def with_accumulate(self, *accumulates: Callable[[A, Any], A | None]) -> AggregateOperation[tuple[Any, ...], A, R]:
-        """Return the same operation on other inputs, with a function for each of them."""
+        """Return a copy of the operation on other inputs, with a function for each of them."""
         return AggregateOperation(self.create, accumulates, self.combine, self.deduct, finish=self.finish)
 
     def on_input(self, number: int) -> Collector[Any, Any, R]:

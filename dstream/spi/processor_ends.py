@@ -32,7 +32,7 @@ class _NamedProcessors:
 
     @classmethod
     def of(cls, name: str, supplier: AnySupplier) -> Self:
-        """Return those that a supplier of any kind makes.
+        """Return the processors of a supplier of any kind, under a name.
 
         Raises:
             TypeError: the name is no str, or the supplier none.

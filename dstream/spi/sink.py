@@ -127,7 +127,7 @@ class Collections(Protocol):
     """
 
     def elsewhere(self, storage: str) -> Collections:
-        """Return those of another storage.
+        """Return the collections of another storage.
 
         Raises:
             ValueError: no storage has such a URL.

@@ -414,7 +414,7 @@ class Streamable(Protocol[T_co]):
     """A source that ends when another program ends it, such as a connection; others leave it out."""
 
     def as_stream(self) -> StreamSource[T_co]:
-        """Return the same items as a source without an end.
+        """Return a source of the items without an end.
 
         Jobs that run in epochs read that in its place, so that they give results before the end. It may be asked anew
         in each run, and needs not give again what was read.

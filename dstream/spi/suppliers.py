@@ -135,7 +135,7 @@ class ProcessorSupplier:
 
     @staticmethod
     def of(create: Callable[[], Processor]) -> ProcessorSupplier:
-        """Return one that calls a function for each processor."""
+        """Return a supplier that calls a function for each processor."""
         return _OfFunction(create)
 
 
@@ -196,7 +196,7 @@ class ProcessorMetaSupplier:
 
     @staticmethod
     def of(supplier: AnySupplier, preferred_local_parallelism: int = -1) -> ProcessorMetaSupplier:
-        """Return one that gives the same supplier to each address."""
+        """Return a meta-supplier that gives the same supplier to each address."""
         return _OfSupplier(supplier_of(supplier), preferred_local_parallelism)
 
 

@@ -268,7 +268,7 @@ class AssertingJob:
     is_done: bool = field(default=False, init=False)
 
     def commit(self, receipts: Sequence[Receipt]) -> None:
-        """Look at the items.
+        """Check the items.
 
         Raises:
             AssertionError: they are wrong.

@@ -148,7 +148,7 @@ class CapturingSink:
         return self
 
     def begin(self, job: str | None, epoch: int = 1) -> _Capturing:
-        """Return one epoch."""
+        """Return the results of one epoch."""
         return _Capturing(_Items() if self.sink.collector is None else _Entries())
 
     def result(self) -> None:
@@ -457,7 +457,7 @@ class Epochs:
 
 
 def _with_all_of(record: LogRecord, news: Mapping[str, EpochInput]) -> LogRecord:
-    """Return the same record with the partitions that come up in the epoch in which they end."""
+    """Return a copy of the record with the partitions that are added in the epoch in which they end."""
     marks = {
         stage: mark._replace(
             offsets={**dict.fromkeys((each.partition for each in news[stage].ranges), 0), **mark.offsets}
@@ -468,7 +468,7 @@ def _with_all_of(record: LogRecord, news: Mapping[str, EpochInput]) -> LogRecord
 
 
 def _ended(news: EpochInput) -> EpochInput:
-    """Return the same with nothing behind it."""
+    """Return a copy of the input of an epoch with nothing behind it."""
     return EpochInput(
         [each._replace(ends=True) for each in news.ranges], news.mark._replace(offsets={}, has_ended=True)
     )

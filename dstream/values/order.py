@@ -56,7 +56,7 @@ def first_compared(items: Sequence[Any], key: Key | None) -> Sequence[Any]:
 
 
 def before(items: list[Any], bound: Any, key: Key | None, reverse: bool) -> list[Any]:
-    """Return those of `items` that a sort would put before `bound`, not beside it, calling `key` for each."""
+    """Return the items of `items` that a sort would put before `bound`, not beside it, calling `key` for each."""
     ranks, (limit,) = _ranks(items, key), _ranks([bound], key)
     # Only `<`, as in a sort: `min` and `max` stop at a key that is less than nothing, and `max` asks for `>`.
     if reverse:

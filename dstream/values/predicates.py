@@ -111,7 +111,7 @@ class OneOf(Predicate):
         object.__setattr__(self, "_known", _set_of(equal))
 
     def truth(self, item: object) -> bool | None:
-        """Look the field up among the values; one that is None leaves it open."""
+        """Return whether the field is among the values; None if the field is None."""
         value = value_at(self.path, item)
         if value is None:
             return None
@@ -164,7 +164,7 @@ class IsNone(Predicate):
     path: str
 
     def truth(self, item: object) -> bool:
-        """Look at the field."""
+        """Return whether the field at the path is None."""
         return value_at(self.path, item) is None
 
     def __repr__(self) -> str:

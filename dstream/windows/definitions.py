@@ -117,7 +117,7 @@ class FrameWindow:
         return self.floor_frame(timestamp) + self.by
 
     def with_offset(self, offset: int | timedelta) -> Self:
-        """Return the same with frames that begin later, as days do that begin at six in the morning.
+        """Return a copy of the window with frames that begin later, as days do that begin at six in the morning.
 
         Args:
             offset: milliseconds, or a timedelta; shorter than a frame.
@@ -141,7 +141,7 @@ class FrameWindow:
         return dataclasses.replace(self, size=self.by, early=None)
 
     def early_results(self, every: float | timedelta) -> Self:
-        """Return the same with results of windows that are still open.
+        """Return a copy of the window that also emits results of windows that are still open.
 
         They are given in the first epoch at or past each period of the clock, for every open window with items, and
         have `is_early=True`.
@@ -173,7 +173,7 @@ class SessionWindow:
     early: float | None = None
 
     def early_results(self, every: float | timedelta) -> Self:
-        """Return the same with results of sessions that are still open, as `FrameWindow.early_results`."""
+        """Return a copy of the window that also emits results of open sessions, as `FrameWindow.early_results`."""
         return dataclasses.replace(self, early=_period(every))
 
     def __repr__(self) -> str:

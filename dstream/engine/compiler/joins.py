@@ -224,7 +224,7 @@ class AdaptiveJoin:
         return self.facts.largest_sent(self.partitions[1 if is_left else 0], self.sizes.get(not is_left))
 
     def _bound(self, is_left: IsLeft) -> str:
-        """Return the same in words."""
+        """Return the bound of a side in words."""
         if (not is_left) not in self.sizes or self.facts.largest_small_side <= SMALL_SIDE:
             return f"at most {_bytes(self._largest(is_left))}"
         return f"at most {_bytes(SMALL_SIDE)}, or small beside the other one"

@@ -339,7 +339,7 @@ def called_by(node: Node, facts: ClusterFacts) -> tuple[Evaluation, ...]:
 
 
 def called_as(node: Node, names: Iterable[str], facts: ClusterFacts) -> tuple[Evaluation, ...]:
-    """Return the same of functions that are called by these names; one of its parts names itself by its call."""
+    """Return the evaluations of functions that are called, by these names; a part of the node is named by its call."""
     if not facts.reads_functions:
         return ()
     what = f"{_method(node.step.label)}() takes items one by one"

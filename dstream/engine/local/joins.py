@@ -45,7 +45,7 @@ def _(node: SemiJoin, items: Iterator[Any], task: LocalTask) -> Iterator[Any]:
 
 @apply.register
 def _(node: AsOf, items: Iterator[Any], task: LocalTask) -> Iterator[Any]:
-    """Sort both sides, and go along them."""
+    """Sort both sides, and merge them."""
     left, right = sides_of(node)
     return Nearest.of(node).pairs(left.pairs(items), right.pairs(opened_later(node.right, task)), task.bound)
 

@@ -156,7 +156,7 @@ class Report:
 
 @record(slots=False)
 class Outcome:
-    """Something that may be reported, for those who want to see where the graph can go without running it.
+    """A possible report, by which the branches of a graph are seen without running it.
 
     Attributes:
         rows: such as a report could have.

@@ -170,11 +170,11 @@ class OutputPort:
         return is_meant and _is_within(row.source, self.sources) and _is_within(row.target, self.targets)
 
     def of_sources(self, start: int, stop: int) -> OutputPort:
-        """Return the same rows of some tasks."""
+        """Return the rows of some of the tasks."""
         return replace(self, name=f"{self.name} of tasks {start} to {stop - 1}", sources=range(start, stop))
 
     def to_targets(self, start: int, stop: int) -> OutputPort:
-        """Return those of these rows that go to some partitions."""
+        """Return the rows that are sent to some of the partitions."""
         return replace(self, name=f"{self.name} for partitions {start} to {stop - 1}", targets=range(start, stop))
 
     def with_beside(self) -> OutputPort:
@@ -442,7 +442,7 @@ def operations_of(applied: Sequence[StageCall]) -> tuple[Operation, ...]:
 
 
 def one_after_another(inputs: Items) -> Items:
-    """Return the same with neighbouring splits as one input, whose pieces are asked for one by one.
+    """Return the inputs with neighbouring splits as one input, whose pieces are asked for one by one.
 
     A stream that is concatenated with itself 60 times has more pieces than could ever be listed.
     """

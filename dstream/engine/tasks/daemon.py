@@ -91,7 +91,7 @@ class Collecting:
         self._took = 0.0
 
     def collect(self) -> None:
-        """Look for garbage, unless it was looked for a moment ago."""
+        """Collect garbage, unless it was collected a moment ago."""
         began = self._clock()
         if began - self._ended >= _TIMES * self._took:
             self._collect()

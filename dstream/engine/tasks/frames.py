@@ -67,7 +67,7 @@ def _rows(table: pa.Table, schema: Any) -> list[Any]:
 
 
 def _rows_made_here(table: pa.Table, schema: Any) -> list[Any]:
-    """Do the same as PySpark's conversion (4.0), without Spark Connect, which has it in 3.5."""
+    """Convert as PySpark (4.0) does, without Spark Connect, which has it in 3.5."""
     from pyspark.sql import types
 
     made = types._create_row

@@ -318,7 +318,7 @@ def _connected(home: DriverAddress) -> socket.socket:
 
 
 def shared_services(run: RunOfTask) -> SharedServices:
-    """Return those of a run in this process."""
+    """Return the shared services of a run in this process."""
     with _lock:
         if run.name not in _of_runs:
             _before_the_process_ends()

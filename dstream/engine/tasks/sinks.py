@@ -61,9 +61,9 @@ class WriteItems:
 
 @record(slots=False)
 class WriteParts:
-    """Do the same, in parts of `size` bytes or a little more: the rows of each are for a target of their own, from 0.
+    """Write the items in parts of `size` bytes or a little more: each has a target of its own, from 0.
 
-    If there is more than one, a last row for target 0 has the number of those that wait, and of their bytes.
+    If there is more than one, a last row for target 0 has the number of the rows that wait, and of their bytes.
     """
 
     size: int

@@ -247,7 +247,7 @@ def is_exact(column: Ints) -> bool:
 
 
 def nonzero(divisor: Ints | Floats | Bools) -> None:
-    """Look for a zero among divisors.
+    """Check that no divisor is zero.
 
     Raises:
         NotColumnar: there is one.

@@ -416,7 +416,7 @@ def _is_one_int(column: Column) -> TypeGuard[ConstantColumn]:
 
 
 def _check_sum(values: Ints | ConstantColumn) -> None:
-    """Look whether the sum of any of these has 64 bits.
+    """Check that the sum of any of these has at most 64 bits.
 
     Raises:
         NotColumnar: it may have more.

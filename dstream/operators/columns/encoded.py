@@ -53,7 +53,7 @@ class Encoded:
         return found.compact() if len(self.objects) > len(found) else found
 
     def compact(self) -> Encoded:
-        """Return the same rows without values that are in none."""
+        """Return the rows without values that are in none."""
         is_used = np.bincount(self.codes, minlength=len(self.objects)) > 0
         if is_used.all():
             return self

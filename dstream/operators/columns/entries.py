@@ -209,7 +209,7 @@ def class_of(column: Column) -> type:
 
 
 def check_unshared(column: Column) -> None:
-    """Look whether results have rows of a join, whose items a later step of Python may change while others share them.
+    """Check for rows of a join in results, whose items a later step of Python may change while others share them.
 
     Raises:
         NotColumnar: they have some.
@@ -250,7 +250,7 @@ class PassingRows:
         return map(self._texts.__getitem__, rows.tolist())
 
     def key_column(self, rows: NDArray[np.int64]) -> Column:
-        """Return the same as a column.
+        """Return the keys as a column.
 
         Raises:
             NotColumnar: they have too many bytes.
@@ -356,7 +356,7 @@ class JoinedRows(Entries):
 
 
 def _nan_rows(values: Column, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return those rows whose values have a NaN: one object, which tuples of several pairs that are equal have."""
+    """Return the rows whose values have a NaN: one object, which tuples of several pairs that are equal have."""
     are_nan = np.zeros(len(rows), np.bool_)
     for each in _parts((values,)):
         if isinstance(each, Floats):

@@ -100,7 +100,7 @@ def _magnitudes(digits: Int64s) -> tuple[NDArray[np.bool_], Int64s]:
 
 
 def _carried(digits: Int64s) -> Int64s:
-    """Return the same sums with digits of 32 bits, and a further one if the last one is larger."""
+    """Return the sums with digits of 32 bits, and a further one if the last one is larger."""
     found = digits.copy()
     for lower, upper in pairwise(found):
         upper += lower >> _BITS

@@ -196,7 +196,7 @@ def _is_of_values(part: Expression) -> bool:
 
 
 def _check_containers(columns: Sequence[Column]) -> None:
-    """Look whether a NaN is in a container and in another column, too: Python may have the very same in both.
+    """Check that no NaN is in a container and in another column, too: Python may have one object in both.
 
     Comparisons of containers, and `in`, find the same NaN; each column has one of its own.
 

@@ -72,7 +72,7 @@ class Arrivals:
         return self._left.blocks() if type(self._left) is ColumnItems else iter((self._left,))
 
     def again(self) -> Arrivals:
-        """Return the same without items, to look at some of them once more."""
+        """Return arrivals with this time and no items, to look at some of them once more."""
         return Arrivals(iter(()), self._key, self.time, keeps_late=False)
 
     def late_by_shard(self, shards: int) -> dict[int, LateItems]:
@@ -81,7 +81,7 @@ class Arrivals:
         return {shard: list(chain.from_iterable(late.values())) for shard, late in found.items()}
 
     def _in_time(self, timestamps: Sequence[int], items: Sequence[Any]) -> tuple[Sequence[int], Sequence[Any]]:
-        """Return those that are in time, and keep the others."""
+        """Return the timestamps and items that are in time, and store the late ones."""
         is_late = [timestamp < self.time for timestamp in timestamps]
         self._keep(list(compress(timestamps, is_late)), list(compress(items, is_late)))
         in_time = [not late for late in is_late]

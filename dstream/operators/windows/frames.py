@@ -168,7 +168,7 @@ class FrameWindows:
         return [(key, self.operation.on_input(number)) for number, key in enumerate(keys)]
 
     def with_columns(self, known: tuple[InColumns | None, ...]) -> FrameWindows:
-        """Return the same, which takes items of columns as far as columns can group them."""
+        """Return a copy that takes items of columns as far as columns can group them."""
         return replace(self, in_columns=known)
 
     def partial(self, number: int, items: Iterator[Timed], moment: EpochTime, shards: int) -> TaskPartials:

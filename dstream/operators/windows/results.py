@@ -270,7 +270,7 @@ class WindowState(ABC, Generic[P, B]):
 
     @abstractmethod
     def _has_items(self) -> bool:
-        """Say whether a window has items."""
+        """Return whether a window has items."""
 
     @abstractmethod
     def _outputs(self, moment: EpochTime) -> Iterator[Timed]:

@@ -100,11 +100,11 @@ class Node:
         return ()
 
     def with_inputs(self, inputs: Sequence[Node], **changes: Any) -> Self:
-        """Return the same operation on others, one for each of `inputs()`, with other values of some fields."""
+        """Return a copy of the operation on other inputs, one for each of `inputs()`, with changed fields."""
         return dataclasses.replace(self, **changes) if changes else self
 
     def reading(self, inputs: Sequence[Node], **changes: Any) -> Self:
-        """Return the same as `with_inputs`; the operation itself if nothing differs: it is known by its `id`."""
+        """Return `with_inputs(...)`, or the operation itself if nothing differs, as it is identified by its `id`."""
         is_same = not changes and all(new is old for new, old in zip(inputs, self.inputs(), strict=True))
         return self if is_same else self.with_inputs(inputs, **changes)
 
@@ -161,7 +161,7 @@ class Node:
         return None if any(function is each for each in _OURS) else function
 
     def _function(self) -> Callable[..., Any] | None:
-        """Return the same, also a function of ours in the place of one that the user did not give."""
+        """Return the one function that it runs on single items, also one of ours as a default, or None."""
         return None
 
     def replay(self) -> Callable[[Any], Any] | None:

@@ -187,7 +187,7 @@ class ClassicPort:
     def _mapped(
         self, frame: DataFrame, function: ArrowFunction, schema: StructType | str, names: Sequence[str]
     ) -> DataFrame:
-        """Do the same as `mapInArrow` (4.3), without asking Java for the schema and each of the columns."""
+        """Replace `mapInArrow` (4.3), without asking Java for the schema and each of the columns."""
         from pyspark.sql.pandas.functions import pandas_udf
 
         udf: Any = pandas_udf(function, schema, _MAP_ARROW)  # type: ignore[call-overload]
@@ -210,7 +210,7 @@ class ClassicPort:
         return _frame_of_stream(self.session, table)
 
     def batches(self, frame: DataFrame, stage: str | None = None) -> list[pa.RecordBatch]:
-        """Do the same as `toArrow` (4.3), without asking Java for settings and the schema."""
+        """Replace `toArrow` (4.3), without asking Java for settings and the schema."""
         collecting: Any = frame
         with nullcontext() if stage is None else self._carrying(stage):
             batches: list[pa.RecordBatch] = collecting._collect_as_arrow()
@@ -308,7 +308,7 @@ class ClassicPort:
 
 
 def _frame_of_stream(session: SparkSession, table: pa.Table) -> DataFrame:
-    """Do the same as `createDataFrame` with pandas (3.5), which takes no table."""
+    """Create a DataFrame of a table as `createDataFrame` does of pandas (3.5), which takes no table."""
     from pyspark.sql import DataFrame
     from pyspark.sql.pandas.serializers import ArrowStreamSerializer
     from pyspark.sql.pandas.types import from_arrow_schema

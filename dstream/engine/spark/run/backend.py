@@ -143,7 +143,7 @@ class SparkBackend:
         self._archives: WeakKeyDictionary[JobFiles, Payloads] = WeakKeyDictionary()
 
     def with_settings(self, settings: Mapping[str, str]) -> SparkBackend:
-        """Return the same backend with these Spark SQL settings, which no other run sees."""
+        """Return a copy of the backend with these Spark SQL settings, which no other run sees."""
         if not settings:
             return self
         port = self.port.with_settings(settings)

@@ -184,7 +184,7 @@ def segment_rows(segment: Segment, sink: Sink, first_partition: int, runner: Sta
 
 
 def last_rows(segment: SplitSegment | DriverRows, sink: Sink, first_partition: int, runner: StageRunner) -> LastRows:
-    """Return the same for a job whose rows come here, and which no stage follows."""
+    """Return the rows of a job that are sent to this process, and which no stage follows."""
     if isinstance(segment, DriverRows):
         return runner.last_stage(_rows_input(segment, first_partition), sink)
     pieces = tuple(segment.pieces)
@@ -233,7 +233,7 @@ class PinnedTables:
 
 
 def _chosen(node: Table) -> tuple[Any, Any]:
-    """Return those columns of a DataFrame that are read, under names that need no quotes, and their schema."""
+    """Return the columns of a DataFrame that are read, under names that need no quotes, and their schema."""
     table, schema = node.table, node.table.schema
     fields = schema.names if node.made is None else node.made.names
     places = [schema.names.index(name) for name in fields]
@@ -242,7 +242,7 @@ def _chosen(node: Table) -> tuple[Any, Any]:
 
 
 def chosen_rows(frame: DataFrame, port: OutputPort) -> DataFrame:
-    """Return those rows that a port names."""
+    """Return the rows that a port names."""
     conditions = [_of_channels(port), _within("source", port.sources), _within("target", port.targets)]
     wanted = " and ".join(filter(None, conditions))
     return frame.where(wanted) if wanted else frame

@@ -202,11 +202,11 @@ class StageRunner:
         return self.backend.port
 
     def doing(self, step: Step, purpose: str) -> StageRunner:
-        """Return one whose jobs are for `step`."""
+        """Return a runner whose jobs are for `step`."""
         return self.with_options(replace(self.options, call=Call.of_step(step, purpose), step=step))
 
     def with_options(self, options: RunOptions) -> StageRunner:
-        """Return one with other options on the same session."""
+        """Return a runner with other options on the same session."""
         return StageRunner(self.backend, options)
 
     def shuffle_folder(self) -> str | None:

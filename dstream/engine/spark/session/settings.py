@@ -176,7 +176,7 @@ _OF_YARN = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 
 def check_master(master: str | None, config: Mapping[str, Any]) -> None:
-    """Look, before Java starts, whether there can be such a master, and whether a standalone one answers.
+    """Check, before Java starts, that there can be such a master, and that a standalone one answers.
 
     Raises:
         SetupError: there is none of this form, or none that answers.
