@@ -40,6 +40,7 @@ from dstream.operators.columns.groups import (
 )
 from dstream.operators.columns.ranks import ranks_of_rows
 from dstream.operators.columns.strings import Strings
+from dstream.operators.columns.top import items_needed
 from dstream.operators.columns.values import (
     GREATEST,
     Bools,
@@ -78,27 +79,7 @@ def first_of_groups(collector: Collector[Any, Any, Any], known: InColumns, block
     Raises:
         EngineError: what is verified is not what Python gives.
     """
-    return chain.from_iterable(_needed(collector, known, block) for block in blocks)
-
-
-def _needed(collector: Collector[Any, Any, Any], known: InColumns, block: Block) -> Iterable[Any]:
-    try:
-        column = as_column(block)
-        if not size_of_column(column):
-            return ()
-        places = _places(known, column)
-    except NotColumnar:
-        return given(block)
-    found = items_of(rows_at(column, places))
-    if known.is_verified:
-        one, other = (_finished(collector, each) for each in (found, given(block)))
-        compare_results(repr(collector), one, other, lambda: f"a block of {size_of_column(column):,} items")
-    return found
-
-
-def _finished(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> list[Any]:
-    assert collector.keyed is not None, "it makes groups"
-    return list(collector.keyed.downstream.finished(collector.accumulated(collector.supplier(), items).items()))
+    return items_needed(collector, known, blocks, as_column, _places)
 
 
 def _places(known: InColumns, column: Column) -> NDArray[np.intp]:
@@ -107,6 +88,8 @@ def _places(known: InColumns, column: Column) -> NDArray[np.intp]:
     Raises:
         NotColumnar: the keys have no shape, or there are no ranks.
     """
+    if not size_of_column(column):
+        return np.arange(0)
     downstream = known.downstream
     assert known.expression is not None, "only such collectors are taken"
     assert downstream is not None, "groups have one"

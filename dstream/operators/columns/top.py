@@ -29,7 +29,7 @@ from dstream.plan.steps import KeyInColumns
 from dstream.schema.types import ColumnTypeError, scalar_of
 from dstream.spi import Collector, InColumns
 
-__all__ = ["first_of_blocks", "top_of_blocks"]
+__all__ = ["first_of_blocks", "items_needed", "top_of_blocks"]
 
 
 def top_of_blocks(
@@ -166,21 +166,57 @@ def first_of_blocks(collector: Collector[Any, Any, Any], known: InColumns, block
     Raises:
         EngineError: what is verified is not what Python gives.
     """
-    return chain.from_iterable(_needed(collector, known, block) for block in blocks)
+    return items_needed(collector, known, blocks, column_at_hand, _places)
 
 
-def _needed(collector: Collector[Any, Any, Any], known: InColumns, block: Block) -> Iterable[Any]:
+def _places(known: InColumns, column: Column) -> NDArray[np.intp]:
+    # In the order of the rows: of equal keys a collector keeps the one that it meets first.
+    return np.sort(_first_places(_keys_of(known.expression, column), known.first, known.reverse, ()))
+
+
+def items_needed(
+    collector: Collector[Any, Any, Any],
+    known: InColumns,
+    blocks: Iterator[Block],
+    column_of_block: Callable[[Block], Column],
+    places: Callable[[InColumns, Column], NDArray[np.intp]],
+) -> Iterator[Any]:
+    """Give the items of blocks that a collector needs, in order, and all of those that are not columnar.
+
+    Args:
+        collector: what the items are for.
+        known: its column form.
+        blocks: have the items.
+        column_of_block: makes the column of a block; it and `places` raise NotColumnar.
+        places: gives the rows that matter.
+
+    Raises:
+        EngineError: what is verified is not what Python gives.
+    """
+    return chain.from_iterable(_needed(collector, known, block, column_of_block, places) for block in blocks)
+
+
+def _needed(
+    collector: Collector[Any, Any, Any],
+    known: InColumns,
+    block: Block,
+    column_of_block: Callable[[Block], Column],
+    places: Callable[[InColumns, Column], NDArray[np.intp]],
+) -> Iterable[Any]:
     try:
-        column = column_at_hand(block)
-        keys = _keys_of(known.expression, column)
-        # In the order of the rows: of equal keys a collector keeps the one that it meets first.
-        places = np.sort(_first_places(keys, known.first, known.reverse, ()))
+        column = column_of_block(block)
+        chosen = places(known, column)
     except NotColumnar:
         return given(block)
-    found = items_of(rows_at(column, places))
+    found = items_of(rows_at(column, chosen))
     if known.is_verified:
-        one, other = (
-            collector.finisher(collector.accumulated(collector.supplier(), each)) for each in (found, given(block))
-        )
-        compare_results(repr(collector), [one], [other], lambda: f"a block of {size_of_column(column):,} items")
+        one, other = (_finished(collector, each) for each in (found, given(block)))
+        compare_results(repr(collector), one, other, lambda: f"a block of {size_of_column(column):,} items")
     return found
+
+
+def _finished(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> list[Any]:
+    container = collector.accumulated(collector.supplier(), items)
+    if collector.keyed is None:
+        return [collector.finisher(container)]
+    return list(collector.keyed.downstream.finished(container.items()))
