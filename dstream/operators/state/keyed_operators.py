@@ -24,7 +24,7 @@ from dstream.base.functions import many, refuse_awaitable
 from dstream.base.showing import shown
 from dstream.failures.attribution import given, stopped
 from dstream.operators.state.items import ItemsByKey, late_ones, partials_by_key, rows
-from dstream.operators.state.keys import IMMUTABLE, KeyStates
+from dstream.operators.state.keys import NEVER_COPIED, KeyStates
 from dstream.spi import AggregateOperation, identity
 from dstream.spi.epochs import EpochTime, ShardOutput, ShardState, TaskPartials
 from dstream.values import Entry
@@ -184,7 +184,7 @@ class RunningResult:
         if following is not None:
             held[0] = following
         result = self._finish(held[0])
-        return result if type(result) in IMMUTABLE else self._copied(result)
+        return result if type(result) in NEVER_COPIED else self._copied(result)
 
     def of(self, held: list[Any]) -> Any:
         """Return the result of the container in a list."""
