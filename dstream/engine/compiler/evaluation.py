@@ -152,10 +152,10 @@ def read_op(op: Op, namespaces: Namespaces | None = None, *, is_verified: bool =
         return Reading(read_as, None if found is None else Evaluation(unread=found))
     obstacle, is_inlined, conditions = evaluation.obstacle or "", evaluation.is_inlined, evaluation.conditions
     if _is_worth_inlining(op.fn):
-        called, name = next(filter(None, map(_why_called, found.walk())), ""), ""
+        why_called, name = next(filter(None, map(_why_called, found.walk())), ""), ""
     else:
-        called, name = "is a class" if isinstance(op.fn, type) else "is written in C", name_of_callable(op.fn)
-    return Reading(read_as, Evaluation("", None, obstacle, is_inlined, called, name, conditions))
+        why_called, name = "is a class" if isinstance(op.fn, type) else "is written in C", name_of_callable(op.fn)
+    return Reading(read_as, Evaluation("", None, obstacle, is_inlined, why_called, name, conditions))
 
 
 def step_evaluation(op: Op, expression: Expression | None, *, is_verified: bool = False) -> StepEvaluation:
@@ -300,23 +300,21 @@ def _read_of(
     for action, fn in reversed(known.before):
         first = readings[id(fn)] = _function_read(fn, namespaces)
         if action == "filter":
-            condition = first if condition is None else _both(first, condition)
+            condition = first if condition is None else _joined(lambda *both: Applied("and", both), first, condition)
             continue
-        found = _behind(first, found)
-        condition = None if condition is None else _behind(first, condition)
+        found = _joined(one_behind_another, first, found)
+        condition = None if condition is None else _joined(one_behind_another, first, condition)
     return _that_travels(found), None if condition is None else _that_travels(condition)
 
 
-def _behind(first: Expression | Unreadable, then: Expression | Unreadable) -> Expression | Unreadable:
-    if not isinstance(first, Expression) or not isinstance(then, Expression):
-        return first if isinstance(then, Expression) else then
-    return one_behind_another(first, then)
-
-
-def _both(first: Expression | Unreadable, second: Expression | Unreadable) -> Expression | Unreadable:
+def _joined(
+    join: Callable[[Expression, Expression], Expression],
+    first: Expression | Unreadable,
+    second: Expression | Unreadable,
+) -> Expression | Unreadable:
     if not isinstance(first, Expression) or not isinstance(second, Expression):
         return second if isinstance(first, Expression) else first
-    return Applied("and", (first, second))
+    return join(first, second)
 
 
 def _that_travels(found: Expression | Unreadable) -> Expression | Unreadable:
@@ -337,26 +335,26 @@ def key_in_columns(
     """
     if key is None:
         return KeyInColumns(Argument(0), is_verified), ()
-    found = read(key, 1, namespaces)
-    if isinstance(found, Unreadable):
-        return KeyInColumns(None, is_verified), (Evaluation("key", found),)
-    obstacle = unsupported(found)
-    if obstacle is not None:
-        return KeyInColumns(None, is_verified), (Evaluation("key", obstacle=obstacle),)
-    return KeyInColumns(found, is_verified), (Evaluation("key", conditions=(condition,)),)
+    found, decided = _key_decided("key", read(key, 1, namespaces), condition)
+    return KeyInColumns(found, is_verified), (decided,)
 
 
 def timestamps_read(
     timestamp: Callable[[Any], int], namespaces: Namespaces | None = None, *, is_verified: bool
 ) -> tuple[KeyInColumns | None, tuple[Evaluation, ...]]:
     """Return a function of timestamps as it was read, or None if columns cannot take it, and the decision on it."""
-    found = _function_read(timestamp, namespaces)
+    found, decided = _key_decided("fn", _function_read(timestamp, namespaces), "all timestamps are ints")
+    return None if found is None else KeyInColumns(found, is_verified), (decided,)
+
+
+def _key_decided(name: str, found: Expression | Unreadable, condition: str) -> tuple[Expression | None, Evaluation]:
+    """Return the expression of a function if columns can take it, and the decision on it."""
     if isinstance(found, Unreadable):
-        return None, (Evaluation("fn", found),)
+        return None, Evaluation(name, found)
     obstacle = unsupported(found)
     if obstacle is not None:
-        return None, (Evaluation("fn", obstacle=obstacle),)
-    return KeyInColumns(found, is_verified), (Evaluation("fn", conditions=("all timestamps are ints",)),)
+        return None, Evaluation(name, obstacle=obstacle)
+    return found, Evaluation(name, conditions=(condition,))
 
 
 def read_step(op: Op, namespaces: Namespaces | None = None) -> Expression | Unreadable | None:
