@@ -285,7 +285,7 @@ class TableRows:
         return _has_columns(self.table, self.made)
 
     @property
-    def item_class(self) -> Any:
+    def item_class(self) -> type | None:
         """The class of the items, if one was named."""
         return None if self.made is None else getattr(self.made.form, "kind", None)
 

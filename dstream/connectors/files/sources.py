@@ -188,7 +188,7 @@ class RecordFiles(NamesOfStreams):
         return getattr(self.format, "has_columns", False) and self.options == Options(False, "fail", None)
 
     @property
-    def item_class(self) -> Any:
+    def item_class(self) -> type | None:
         """The class of the items, if one was named."""
         return getattr(getattr(self.format, "form", None), "kind", None)
 

@@ -26,7 +26,7 @@ __all__ = ["AutoEngine", "MovableEngine"]
 class MovableEngine(Engine, Protocol):
     """An engine of this process whose runs may continue elsewhere."""
 
-    def submit(self, end: Any, how: RunHere | None = None) -> Running:
+    def submit(self, end: End | Several, how: RunHere | None = None) -> Running:
         """Return a run of a plan that begins in this process."""
         ...
 

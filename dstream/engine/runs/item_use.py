@@ -142,7 +142,7 @@ def _gives_all(applied: StageCall) -> bool:
     return isinstance(applied.node, Hint) or (_is_order(applied.node) and not isinstance(applied.node, Top))
 
 
-def _is_order(node: Any) -> bool:
+def _is_order(node: Node | None) -> bool:
     """Return whether an operation gives items, or the first of them, in the order of their keys."""
     return node is not None and node.needs_all == "sorted" and len(node.inputs()) == 1
 

@@ -47,7 +47,7 @@ class Pieces:
             yield self._known[index]
 
 
-def packed_split(split: Any, step: Any) -> bytes:
+def packed_split(split: Split[Any], step: Step | str) -> bytes:
     """Pickle a split of a source.
 
     Raises:
@@ -65,7 +65,7 @@ def packed_split(split: Any, step: Any) -> bytes:
         raise SerializationError(f"{step} cannot be sent to the workers: {error}") from error
 
 
-def _parts(split: Any) -> Iterator[Any]:
+def _parts(split: Split[Any]) -> Iterator[Any]:
     """Give the attributes of a split."""
     yield from getattr(split, "__dict__", {}).values()
     yield from (getattr(split, name, None) for name in getattr(type(split), "__slots__", ()))
