@@ -149,7 +149,7 @@ MUTATIONS = of_columns([
     ("collectors", "np.lexsort((ranks, rows.numbers))", "np.lexsort((-ranks, rows.numbers))"),
     ("collectors", "place_in_group < count", "place_in_group < count - 1"),
     ("collectors", "    shape_of(keys)\n    ranks", "    ranks"),
-    ("collectors", "    if known.is_verified:\n        one, other", "    if False:\n        one, other"),
+    ("top", "    if known.is_verified:\n        one, other", "    if False:\n        one, other"),
     ("collectors", "downstream.expression, column, downstream.reverse", "downstream.expression, column, False"),
     ("collectors", "            yield from chain(held.rest(), held_texts.rest(), held_rows.rest())\n", "            yield from chain(held_texts.rest(), held_rows.rest())\n"),
     ("collectors", "            yield from chain(held.rest(), held_texts.rest(), held_rows.rest())\n", "            yield from chain(held.rest(), held_rows.rest())\n"),
@@ -446,7 +446,7 @@ MUTATIONS = of_columns([
     ("dstream.expressions.tree", "    return Let(first, number, substituted(then, {0: Local(number)}))", "    return substituted(then, {0: first})"),
     ("dstream.engine.compiler.evaluation", "or (downstream is None) != (known.downstream is None)", ""),
     ("dstream.engine.compiler.evaluation", "    if not isinstance(found, Expression) or unsupported(found) is not None:\n        return False", "    if not isinstance(found, Expression):\n        return False"),
-    ("dstream.engine.compiler.evaluation", "return first if isinstance(then, Expression) else then", "return then"),
+    ("dstream.engine.compiler.evaluation", "return second if isinstance(first, Expression) else first", "return second"),
 ])  # fmt: skip
 
 
