@@ -566,18 +566,15 @@ def _json_file(folder: Path, random: Random) -> _Made:
 
 def _odd_json_files(folder: Path) -> Iterator[Callable[[], _Made]]:
     """Give what makes a file for each odd text of each kind of values, and of a line, and each of its types."""
-    for make, hints in _VALUES[:_USUAL]:
-        for hint in dict.fromkeys((*hints, None)):
-            for text in _ODD_VALUES:
-                yield partial(_odd_json_file, folder, make, hint, f'{{"key": "a", "value": {text}, "last": 1}}')
-            for key in _ODD_KEYS:
-                yield partial(
-                    _odd_json_file, folder, make, hint, f'{{"key": "a", {key}: {make(Random(1))}, "last": 1}}'
-                )
-            for line in (*_DAMAGES, *_OTHER_LINES):
-                usual = f'{{"key": "a", "value": {make(Random(1))}, "last": 1}}'
-                damaged = line.replace("VALUE", make(Random(1))).replace("L", usual).replace("E", "\n")
-                yield partial(_odd_json_file, folder, make, hint, damaged)
+    for make, hint in dict.fromkeys((make, hint) for make, hints in _VALUES[:_USUAL] for hint in (*hints, None)):
+        for text in _ODD_VALUES:
+            yield partial(_odd_json_file, folder, make, hint, f'{{"key": "a", "value": {text}, "last": 1}}')
+        for key in _ODD_KEYS:
+            yield partial(_odd_json_file, folder, make, hint, f'{{"key": "a", {key}: {make(Random(1))}, "last": 1}}')
+        for line in (*_DAMAGES, *_OTHER_LINES):
+            usual = f'{{"key": "a", "value": {make(Random(1))}, "last": 1}}'
+            damaged = line.replace("VALUE", make(Random(1))).replace("L", usual).replace("E", "\n")
+            yield partial(_odd_json_file, folder, make, hint, damaged)
 
 
 def _odd_json_file(folder: Path, make: Callable[[Random], str], hint: Any, line: str) -> _Made:
@@ -594,6 +591,10 @@ def _null(random: Random) -> str:
     return "null"
 
 
+def _word(random: Random) -> str:
+    return f'"{random.choice(_WORDS[:-8])}"'
+
+
 _KEYS = ("number", "count", "key", "value", "\u00e9", "a b", "")
 _ODD_KEYS = ('"num\\u0062er"', '"count "', '"Key"', '"x\\"y"', "number", '"valu"', '"a":1,"value"')
 _VALUES: list[tuple[Callable[[Random], str], tuple[Any, ...]]] = [
@@ -606,8 +607,8 @@ _VALUES: list[tuple[Callable[[Random], str], tuple[Any, ...]]] = [
         (float, float | None),
     ),
     (lambda random: random.choice(("true", "false")), (bool, bool | None)),
-    (lambda random: f'"{random.choice(_WORDS[:-8])}"', (str, str, str | None, Any)),
-    (lambda random: f'"{random.choice(_WORDS[:-8])}"', (str, str, str | None)),
+    (_word, (str, str, str | None, Any)),
+    (_word, (str, str, str | None)),
     (lambda random: random.choice(("null", "1", "-7", "22")), (int | None, int)),
     (lambda random: random.choice(("null", '"a"', '"b"', '"c"')), (str | None, Any)),
     (lambda random: random.choice(('"a"', '"b"', '"c"', '"\\n"', '"\\u00e9"')), (str, str | None)),
