@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime, time, timezone
 from itertools import chain, islice, repeat
 from operator import attrgetter
-from types import MemberDescriptorType
+from types import GetSetDescriptorType, MemberDescriptorType, NoneType
 from typing import Any
 
 from dstream.base.setters import HEAP_TYPE, IMMUTABLE, could_set
@@ -311,6 +311,8 @@ def _is_plain(kind: Any) -> bool:
         and getattr(kind, "__setstate__", None) in (None, _SET_STATE)
         and getattr(kind, "__getstate__", None) in (getattr(object, "__getstate__", None), _GET_STATE)
         and (not kind.__dictoffset__ or not any(vars(each).get("__slots__") for each in kind.__mro__[:-1]))
+        # A property of that name would be copied in place of the attributes.
+        and all(type(vars(each).get("__dict__")) in (NoneType, GetSetDescriptorType) for each in kind.__mro__[:-1])
         and all(each.__flags__ & HEAP_TYPE for each in kind.__mro__[:-1])
     )
 

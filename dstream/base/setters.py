@@ -117,14 +117,16 @@ def _led_to_by_object(value: Any) -> list[Any] | None:
 
 def _led_to_by_function(function: Any) -> list[Any] | None:
     code, module = function.__code__, function.__globals__.get("__name__")
+    # Globals of another dictionary may call themselves a module of Python's.
+    is_of_module = _is_known_name(module) and function.__globals__ is vars(sys.modules[module])
     if code is _WithRepr.__repr__.__code__:
         return [function.__wrapped__]
     # `__init__` as the decorator has made it sets fields, of an object without another reference.
-    if _MADE in code.co_freevars or code in _OF_NAMED_TUPLES or str(module).startswith("namedtuple_"):
+    if _MADE in code.co_freevars or code in _OF_NAMED_TUPLES or code.co_names == _OF_CONSTRUCTOR:
         return []
     if not {"__class__"}.issuperset(code.co_freevars):
         return None
-    if _is_known_name(module):
+    if is_of_module:
         return []
     names = _names_in(code)
     if not _SETTERS.isdisjoint(names) or any(map(_is_special, names)) or _imports(code):
@@ -140,7 +142,7 @@ def _named(function: Any, names: set[str]) -> list[Any] | None:
         value = waiting.pop()
         if type(value) is not ModuleType:
             found.append(value)
-        elif not _is_known_name(value.__name__) and id(value) not in modules:
+        elif not _is_known_module(value) and id(value) not in modules:
             if _is_of_python(value.__name__) or "__getattr__" in vars(value):
                 return None
             modules.add(id(value))
@@ -171,6 +173,10 @@ def _is_known(kind: Any) -> bool:
     return _is_known_name(module) and vars(sys.modules[module]).get(kind.__name__) is kind
 
 
+def _is_known_module(module: Any) -> bool:
+    return _is_known_name(module.__name__) and sys.modules[module.__name__] is module
+
+
 def _is_known_name(module: Any) -> bool:
     return type(module) is str and module in sys.modules and (module in _KNOWN or module.startswith("dstream."))
 
@@ -186,6 +192,7 @@ class _WithRepr:
 
 _MADE = "__dataclass_builtins_object__"
 _SAMPLE = collections.namedtuple("_SAMPLE", "value")
+_OF_CONSTRUCTOR = ("_tuple_new",)
 _OF_NAMED_TUPLES = {
     getattr(each, "__func__", each).__code__
     for each in (vars(_SAMPLE)[name] for name in ("_make", "_replace", "_asdict", "__repr__", "__getnewargs__"))

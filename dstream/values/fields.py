@@ -180,16 +180,16 @@ def is_required_key(kind: Any, name: str, hint: Any) -> bool:
 def has_plain_fields(kind: type) -> bool:
     """Return whether a dataclass or a named tuple takes, stores and gives its fields without code of its own.
 
+    Looked up anew in each call, since a property or a method may be assigned to a class at any time.
+
     Example:
         >>> from dstream.values.fields import has_plain_fields
         >>> has_plain_fields(Entry)
         True
     """
-    found: bool = _has_plain_fields(cast(Any, kind))
-    return found
+    return _has_plain_fields(cast(Any, kind))
 
 
-@functools.lru_cache(maxsize=1024)
 def _has_plain_fields(kind: Any) -> bool:
     names = field_names(kind)
     # A metaclass may change how instances are made.

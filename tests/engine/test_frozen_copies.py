@@ -189,6 +189,13 @@ for _ in range(2_000):
 _many = {number: Same() for number in range(100)}
 
 
+def _of_module(name: str) -> Any:
+    """Return the function of globals that call themselves a module."""
+    namespace = {"__name__": name, "set_": object.__setattr__}
+    exec("def put(item):\n    set_(item, 'words', [])", namespace)
+    return namespace["put"]
+
+
 _SETTING = {
     "namespace": lambda item: _namespace.put(item),
     "default dictionary": lambda item: _default["put"](item),
@@ -226,6 +233,8 @@ _SETTING = {
     "decorated": _wrapped(_put),
     "cached": functools.lru_cache(_put),
     "builtin": functools.partialmethod(_put),
+    "called math": _of_module("math"),
+    "called a named tuple": _of_module("namedtuple_Pair"),
 }
 
 
@@ -398,3 +407,29 @@ def test_a_run_names_an_object_of_a_class_without_a_hash(count, wrap):
         pytest.raises(SerializationError, match=r"NoHash.* cannot be pickled"),
     ):
         context.stream([wrap(NoHash()) for _ in range(count)]).filter(lambda item: item).to_list()
+
+
+class Shown:
+    """Has a property in the place of its attributes."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    @property
+    def __dict__(self) -> Any:
+        return {"value": self.value}
+
+
+class Hidden(FrozenSlots):
+    """Has a property in the place of a slot, which its pickle sets."""
+
+    value = property(lambda item: 1)  # type: ignore[assignment]
+
+    def __init__(self) -> None: ...
+
+
+@pytest.mark.parametrize("item", [Shown(1), Hidden()])
+def test_an_object_whose_pickle_cannot_be_loaded_is_named(item):
+    """Since none of its class can be copied."""
+    with pytest.raises(SerializationError, match=f"{type(item).__name__} .* cannot be unpickled"):
+        copied([1, item])

@@ -372,6 +372,20 @@ def test_no_item_behind_a_limit_is_copied(context, first):
     assert all(each is not row for each in found for row in rows)
 
 
+@pytest.mark.parametrize("again", [[10], [300], [10, 2_900]])
+def test_an_item_that_is_there_twice_is_one_object_before_a_limit(context, again):
+    """Also where its places in a partition are copied one after the other."""
+    rows = [{"n": n} for n in range(3_000)]
+    for place in again:
+        rows[place] = rows[100]
+
+    first, *others = context.stream(rows).filter(lambda row: row["n"] == 100).limit(3).to_list()
+
+    assert len(others) == len(again)
+    assert all(each is first for each in others)
+    assert first is not rows[100]
+
+
 @pytest.mark.parametrize(
     "before", [lambda stream: stream.filter(lambda row: row["n"][0]), lambda stream: stream.sorted(len)]
 )

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dstream as ds
@@ -639,3 +640,27 @@ def test_a_reading_with_methods_is_remembered_until_one_of_them_is_exchanged(mon
         assert read(fn, 1, namespaces) != first
         monkeypatch.undo()
     assert read(fn, 1, namespaces) == first
+
+
+@pytest.mark.parametrize("change", ["a property", "setting"])
+def test_a_class_that_changes_behind_its_first_run_is_called(tmp_path, change):
+    """Its fields were plain then."""
+
+    @dataclass
+    class Kind:
+        number: int
+        factor: float
+
+    pq.write_table(pa.table({"number": range(_ROWS), "factor": [1.5] * _ROWS}), tmp_path / "rows.parquet")
+    with ds.connect(storage="memory:") as context:
+
+        def numbers() -> list[Any]:
+            return context.read(parquet_rows(tmp_path / "rows.parquet", Kind)).map(lambda row: row.number).to_list()
+
+        assert numbers() == [*range(_ROWS)]
+        if change == "setting":
+            Kind.__setattr__ = lambda row, name, value: object.__setattr__(row, name, value * 2)  # type: ignore[method-assign]
+            assert numbers() == [2 * n for n in range(_ROWS)]
+        else:
+            Kind.number = property(lambda row: 42, lambda row, value: None)  # type: ignore[assignment]
+            assert numbers() == [42] * _ROWS

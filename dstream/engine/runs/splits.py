@@ -105,6 +105,26 @@ class HeldSplit(SharedInProcess):
         return packed_split(self._split, self._step)
 
 
+class _LateCopies:
+    """Copies parts of a list when they are read; an object that is there twice is one copy, whatever part it is in."""
+
+    def __init__(self, items: list[Any]) -> None:
+        self._items = items
+        self._known: dict[int, Any] | None = {}
+
+    def __call__(self, part: list[Any]) -> list[Any]:
+        found = copies(part)
+        # Mostly the first part is the only one, so the other ones look for what is there twice.
+        if self._known and len(set(map(id, self._items))) == len(self._items):
+            self._known = None
+        known = self._known
+        return (
+            found
+            if known is None
+            else [known.setdefault(id(item), copy) for item, copy in zip(part, found, strict=True)]
+        )
+
+
 class SeenSplit(HeldSplit):
     """Some items of the caller's, parts of which are looked at, by nothing that could change or keep one.
 
@@ -233,7 +253,8 @@ class ListedSplits:
         held = (
             replace(split, items=items[start:stop]) for start, stop in zip(starts, (*starts[1:], None), strict=True)
         )
-        return Piece(None, tuple(Piece(HeldSplit(each, copies, step), (), (), step) for each in held), (), step)
+        copier = _LateCopies(items)
+        return Piece(None, tuple(Piece(HeldSplit(each, copier, step), (), (), step) for each in held), (), step)
 
     def _parts_seen(self, names: frozenset[str], split: Any, items: list[Any], step: Step) -> Iterator[Piece]:
         self._are_frozen = self._are_own = False

@@ -67,7 +67,13 @@ def copies(items: list[Any]) -> list[Any]:
     copier = copier_of(items)
     if copier is not None:
         return copier(items)
-    found: list[Any] = loads_items(dumps_items(items))
+    data = dumps_items(items)
+    try:
+        found: list[Any] = loads_items(data)
+    except Exception as error:
+        for item in items:
+            _check_loaded(item)
+        raise SerializationError(f"these items cannot be unpickled together: {error}") from error
     return found
 
 
@@ -117,6 +123,15 @@ def _check(item: Any) -> None:
             _check(each)
         raise SerializationError(
             f"an item cannot travel between processes: {type(item).__name__} {shown(item)} cannot be pickled: {error}"
+        ) from error
+
+
+def _check_loaded(item: Any) -> None:
+    try:
+        loads(dumps(item))
+    except Exception as error:
+        raise SerializationError(
+            f"an item cannot travel between processes: {type(item).__name__} {shown(item)} cannot be unpickled: {error}"
         ) from error
 
 
