@@ -111,7 +111,7 @@ def with_fields(cls: Any, slots: bool) -> Any:
 def _compiled_init(cls: Any, slots: bool) -> Callable[..., None]:
     names = ("__dataclass_fields__", "__dataclass_params__", "__post_init__")
     base = type("Fields", (), {name: getattr(cls, name) for name in names if hasattr(cls, name)})
-    # A class beside `cls`, not below it: no base of `cls` hears of one more class.
+    # A class beside `cls`, not below it: no base of `cls` gets one more subclass.
     named = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
     beside: Any = dataclasses.dataclass(slots=slots, eq=False, repr=False)(type(cls.__name__, (base,), named))
     return cast(Callable[..., None], vars(beside)["__init__"])

@@ -82,7 +82,7 @@ class GraphEdge:
             edges share.
         order: gives the key by which the items of several processors are merged, each of which emits them in its order;
             None: in any order.
-        is_distributed: the user said so; it changes nothing.
+        is_distributed: the user set it; it changes nothing.
         queue_size: how many items wait in the executor between two processors before the first of them has to.
         carries_blocks: it connects two parts of one graph: it transports blocks, with the number of the
             processor that sends them.

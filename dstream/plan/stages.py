@@ -133,7 +133,7 @@ class Exchange:
     """The exchange of items between two stages.
 
     Attributes:
-        source: the number of the stage that they come from, its place in `Stages.stages`.
+        source: the number of the stage that emits them, its place in `Stages.stages`.
         why: why they move, and how.
         is_sure: False if it may be left out.
         condition: when it is not left out, if it is not sure.
@@ -152,7 +152,7 @@ class Stage:
 
     Attributes:
         calls: what runs, in this order.
-        inputs: where its items come from; none for one that reads a source.
+        inputs: the sources of its items; none for one that reads a source.
         tasks: how many tasks there are, one for each partition; None in a graph as written.
         is_ordered: whether the items that leave it have an encounter order that is kept.
         jobs: the numbers of the jobs in which it runs, places in `Stages.jobs`.

@@ -244,8 +244,8 @@ _BLOCK = 1024
 class GraphOperator:
     """The `StateOperator` of a part of a graph: its shard `k` is the processors `k` of its vertices.
 
-    Items come as pairs `(timestamp, item)`, whose timestamp is not looked at; by an edge that carries blocks, the item
-    is a `GraphBlock`. It gives pairs `(None, GraphBlock)`. By the other inlets, processors get the watermarks of
+    Items arrive as pairs `(timestamp, item)`, whose timestamp is not looked at; by an edge that carries blocks, the
+    item is a `GraphBlock`. It gives pairs `(None, GraphBlock)`. By the other inlets, processors get the watermarks of
     the step, and the numbers of ended inputs.
 
     Attributes:

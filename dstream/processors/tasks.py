@@ -258,7 +258,7 @@ class InOneTask:
 
 
 def _ended_in_turn(graph: VertexGraph, arrivals: Iterator[GraphArrival], task: Task) -> Iterator[GraphArrival]:
-    """Give arrivals, which come inlet by inlet, and the end of each inlet behind the last of them."""
+    """Give arrivals, which are ordered by inlet, and the end of each inlet behind the last of them."""
     for number, some in groupby(arrivals, key=lambda arrival: arrival.inlet):
         if graph.inlets[number].order is None:
             yield from some

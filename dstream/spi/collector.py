@@ -56,7 +56,7 @@ class AggregateOperation(Generic[In, A, R]):
         create: makes an empty container.
         accumulate: takes (container, item); of several inputs, a tuple with a function for each.
         combine: takes (container, later container). Without it nothing is combined before items are shuffled: all
-            items of a group come to one task, which accumulates them in order, those of earlier inputs first.
+            items of a group are sent to one task, which accumulates them in order, those of earlier inputs first.
         deduct: takes (container, other) and undoes `combine(container, other)`, for windows that slide.
         finish: takes the container; unset, the container is the result.
 
@@ -222,7 +222,7 @@ class AggregateOperation(Generic[In, A, R]):
         return self.on_input(0)
 
     def result_of(self, items: Iterable[tuple[int, Any]]) -> R:
-        """Return the result of items that come with the number of their input; nothing is combined."""
+        """Return the result of pairs of an item and the number of its input; nothing is combined."""
         return _accumulated_at_last(self, items)
 
     def _parts_of_it(self) -> _Functions:

@@ -311,8 +311,8 @@ class ByPlace(Generic[T, R]):
             items of the partition, `behind` all items behind it, read as far as needed, and `is_first()` returns
             whether there are none before it; None if that is not possible. A collector may have it called for what lies
             inside of a partition and for what lies across its end apart, with `behind` empty and `is_first()` False for
-            the first: an item with less than `following` behind it gives nothing then, so nothing may be said about the
-            end of the stream, nor at its start but for a stream of no more than `following` items.
+            the first: an item with less than `following` behind it gives nothing then, so nothing may be emitted
+            for the end of the stream, nor at its start but for a stream of no more than `following` items.
         window: it gives a tuple of each item and the `window` - 1 ones behind it; None: it gives something else.
     """
 

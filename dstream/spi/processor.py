@@ -131,7 +131,7 @@ class ShardKey:
 
 
 class Inbox(Protocol):
-    """The items that wait for a processor. Those that it leaves here come again in the next call."""
+    """The items that wait for a processor. Those that it leaves are passed again in the next call."""
 
     def peek(self) -> Any:
         """Return the first item and leave it; None if there is none."""
@@ -263,8 +263,8 @@ class ProcessorContext:
 class Processor(NamesOfJet):
     """The code of a vertex: one of several alike, each with a part of the items. A method here does nothing.
 
-    The calls come in this order: `init`; if there is a snapshot, `restore_from_snapshot` until its inbox is empty, then
-    `finish_snapshot_restore`; then again and again `tick`, `process` for an edge that has items,
+    The calls are made in this order: `init`; if there is a snapshot, `restore_from_snapshot` until its inbox is empty,
+    then `finish_snapshot_restore`; then again and again `tick`, `process` for an edge that has items,
     `try_process_watermark`, `complete_edge` for each edge that has ended; when all have, `complete` until it is done.
     `save_to_snapshot` may be called between them. `close` is the last call, also after a failure.
 
@@ -309,7 +309,7 @@ class Processor(NamesOfJet):
         return True
 
     def restore_from_snapshot(self, inbox: Inbox) -> None:
-        """Take entries `(key, value)` of a snapshot out of the inbox; keys come as they were saved.
+        """Take entries `(key, value)` of a snapshot out of the inbox; keys are those that were saved.
 
         Raises:
             UnsupportedError: always, unless overridden: what was saved would be lost.

@@ -62,14 +62,14 @@ class Split(Protocol[T_co]):
         """Open the split and give its items one after another; release it when the iterator closes.
 
         Raises:
-            SourceError: the data is missing, torn, or not what it was said to be.
+            SourceError: the data is missing, torn, or not what was declared.
         """
         ...
 
 
 @runtime_checkable
 class InBlocks(Split[T_co], Protocol[T_co]):
-    """A split whose items come several at a time anyway; others leave it out.
+    """A split whose items are read several at a time anyway; others leave it out.
 
     An engine then takes a whole list where it would ask for one item after another. That must change
     nothing else: who asks for one item causes no more reading than `read` would do.
@@ -427,7 +427,7 @@ class Ending(Protocol):
     """A source that may end; others leave it out.
 
     Attributes:
-        ends: nothing will come once `reach` leaves out every partition: all windows close then, and a job completes
+        ends: no item will arrive once `reach` leaves out every partition: all windows close then, and a job completes
             whose sources have all ended. Without it, an empty result means that there is nothing now.
     """
 
@@ -437,7 +437,7 @@ class Ending(Protocol):
 
 @runtime_checkable
 class OffsetShowing(Protocol):
-    """A source whose offsets say little by themselves; others leave it out."""
+    """A source whose offsets mean little by themselves; others leave it out."""
 
     def shown_offset(self, offset: Offset) -> str:
         """Return an offset for the tables of a job, such as `byte 4096`."""
@@ -449,10 +449,10 @@ class Identified(Protocol):
     """A source with an identity that its offsets belong to; others leave it out.
 
     Attributes:
-        identity: a text, or texts by the names of the parts of which some may come up later, as topics do. A job that
+        identity: a text, or texts by the names of the parts of which some may be added later, as topics are. A job that
             went on with the offsets of one map in another of the same name would leave items out, so it refuses a
             source that has another identity than the one it has read, or another one of a part that it has read. It is
-            asked for when a run of a job begins, when partitions come up, and once in some seconds while there are
+            asked for when a run of a job begins, when partitions are added, and once in some seconds while there are
             epochs; what it raises in such an epoch is no failure.
     """
 
@@ -471,7 +471,7 @@ class Timestamped(Protocol[T_contra]):
 
 @runtime_checkable
 class TimestampedBeside(Protocol):
-    """A source that knows the time at which each item happened, though the item does not say it; others leave it out.
+    """A source that has the time of each item beside the item; others leave it out.
 
     Attributes:
         has_times_beside: always True: each split is a `TimedSplit`.

@@ -66,7 +66,7 @@ class AssignTimestamps(Unary):
 class OverEpochs(SeveralInputs):
     """The output of an operator for the items of its inputs, which are pairs, and of its state.
 
-    Items of a key come in the order of (input, partition of the source, offset). It gives pairs `(timestamp, item)`, in
+    Items of a key are in the order of (input, partition of the source, offset). It gives pairs `(timestamp, item)`, in
     no order across keys, and `(timestamp, Late(item))` for late items that are wanted elsewhere.
 
     Attributes:
