@@ -19,7 +19,7 @@ from dstream.connectors.files.lines import (
     blocks_of_text,
     is_divisible,
     is_like_ascii,
-    lines_of_text,
+    lists_of_text,
 )
 from dstream.connectors.files.sources import misread_at, rows_and_items
 from dstream.connectors.files.splits import FEW_BYTES, Part, plan
@@ -69,11 +69,12 @@ class JsonReader:
                     yield rows
                     given += rows.size
                     continue
-                block = lines_of_text(block, with_ends=False)
-                yield from quickly(block, given)
+                for lines in lists_of_text(block):
+                    yield from quickly(lines, given)
+                    given += len(lines)
             else:
                 yield from self._damaged(block, given, numbers, misread)
-            given += len(block)
+                given += len(block)
 
     def items(self, part: Part, misread: OnMisread) -> Iterator[Any]:
         """Yield the values."""

@@ -38,6 +38,7 @@ __all__ = [
     "line_blocks",
     "lines_before",
     "lines_of_text",
+    "lists_of_text",
     "splits_at_newlines",
     "too_long",
     "undamaged",
@@ -272,6 +273,18 @@ From 1 MiB on (`give_back_large_blocks`) a worker gets fresh pages for each bloc
 def lines_of_text(text: bytes, *, with_ends: bool) -> list[str]:
     """Return the lines of a block of text, with or without the line ends that they have."""
     return (_lines_as_they_are if with_ends else _lines)(text.decode())
+
+
+def lists_of_text(text: bytes) -> Iterator[list[str]]:
+    """Yield the lines of a block without their ends, in lists of so few that they are in the cache when one is used."""
+    start = 0
+    while start < len(text):
+        end = text.find(b"\n", start + _PIECE) + 1 or len(text)
+        yield lines_of_text(text[start:end], with_ends=False)
+        start = end
+
+
+_PIECE = 64 << 10
 
 
 def _in_utf8(piece: bytes, codec: str) -> bytes:
