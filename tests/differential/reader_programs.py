@@ -67,6 +67,7 @@ def _checks_on(made: _Made, random: Random) -> tuple[str, Checks]:
 
 _SIZES: list[tuple[Any, str, tuple[int, ...]]] = [
     (lines, "_TEXT_BLOCK", (1, 60, 300, 4000)),
+    (lines, "_PIECE", (1, 20, 300)),
     (lines, "BLOCK", (1, 20, 60, 300, 4000)),
     (csv_files, "ROWS", (1, 2, 7, 128)),
     (text_columns, "_MOST_FAILURES", (1, 1, 3)),
