@@ -99,7 +99,7 @@ def test_an_exception_that_is_gone_is_missed(named: str, missing: list[str]):
 
 
 def test_modules_that_a_module_names_are_there():
-    """What a module names at its beginning is a module, something defined, or a word of its own text."""
+    """Names at the beginning of a module are those of modules, of something defined, or words of its own text."""
     texts = {path: path.read_text("utf-8") for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
     known = {
         *dir(builtins),

@@ -80,7 +80,7 @@ MOSTLY_SLOW = {"differential": "runs random programs"}
 
 
 class Config(SimpleNamespace):
-    """What the plug-in asks of pytest: its options, and a hook."""
+    """Stand-in for the configuration of pytest: the options of the plug-in, and a hook."""
 
     def __init__(self, *options: str) -> None:
         super().__init__(options=options, hook=SimpleNamespace(pytest_deselected=lambda items: None))
