@@ -4,7 +4,8 @@
 driver (`driver`), with one `BoundedRun` or `UnboundedRun` after another (`runs`, `unbounded`). Every process reads its
 `records` in the storage: its `state`, which the driver alone replaces (`lease`), and the receipts of its sinks, stored
 before any sink publishes. The `heartbeats` show that the driver is alive; through them other
-processes wait for a job and send requests to it. `upgrades` compares a job with another pipeline and has snapshots.
+processes wait for a job and send requests to it. `upgrades` compares a job with another pipeline,
+`snapshots` exports its state for other jobs.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ from dstream.pipeline.plan import PipelinePlan
 
 if TYPE_CHECKING:
     from dstream.jobs.registry import Planned
-    from dstream.jobs.upgrades import Snapshot, StageVerdict
+    from dstream.jobs.snapshots import Snapshot
+    from dstream.jobs.upgrades import StageVerdict
     from dstream.stream import Stream
     from dstream.values.entries import Entry
 
@@ -359,8 +360,8 @@ class Job:
         if not state.is_unbounded:
             self._refuse("export_snapshot")
         assert self._context is not None, "it was found by a context"
+        from dstream.jobs.snapshots import Snapshots  # here: few jobs are exported
         from dstream.jobs.unbounded.log import EpochLog
-        from dstream.jobs.upgrades import Snapshots  # here: few jobs are exported
 
         log = EpochLog(self._records.all, self._id, state.driver.token)
         return Snapshots(self._context).export(name, state, log, self._watch.now())
@@ -379,7 +380,7 @@ class Job:
             ValueError: the name is empty; the job is left as it is.
             Exception: it cannot be exported; it is not cancelled then: it continues, or stays suspended if it was.
         """
-        from dstream.jobs.upgrades import Snapshots  # here: few jobs are exported
+        from dstream.jobs.snapshots import Snapshots  # here: few jobs are exported
 
         self._check_drives("cancel_and_export_snapshot")
         Snapshots.check(name, self._state())

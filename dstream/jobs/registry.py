@@ -223,12 +223,12 @@ class Jobs:
 
     def _check_snapshot(self, plan: PipelinePlan, name: str, config: JobConfig) -> None:
         """Refuse a pipeline that would forget something of the snapshot with which it begins."""
-        from dstream.jobs.upgrades import Snapshots  # here: few jobs begin with one
+        from dstream.jobs.snapshots import Snapshots  # here: few jobs begin with one
 
-        kept = Snapshots(self._context).find(name)
+        snapshot = Snapshots(self._context).find(name)
         if not config.force:
-            verdicts = upgrade_plan(plan, kept.shape, kept.memory)
-            check_nothing_is_lost(verdicts, kept.memory, "the job", f"begins with the snapshot {name!r}")
+            verdicts = upgrade_plan(plan, snapshot.shape, snapshot.memory)
+            check_nothing_is_lost(verdicts, snapshot.memory, "the job", f"begins with the snapshot {name!r}")
 
     def _again(self, plan: PipelinePlan, config: JobConfig, held: StateRecord) -> Job | None:
         """Resume a job whose driver is lost."""

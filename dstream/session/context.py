@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dstream.collections.set import IStreamSet
     from dstream.jobs import Job, JobConfig
     from dstream.jobs.registry import Jobs, Planned
-    from dstream.jobs.upgrades import Snapshot, Snapshots
+    from dstream.jobs.snapshots import Snapshot, Snapshots
     from dstream.pipeline.plan import PipelinePlan
     from dstream.plan.stages import Stages
     from dstream.session.streaming import StreamingFrame
@@ -473,7 +473,7 @@ class Context:
 
     def _snapshots(self) -> Snapshots:
         self.running_storage()
-        from dstream.jobs.upgrades import Snapshots  # here: few programs export jobs
+        from dstream.jobs.snapshots import Snapshots  # here: few programs export jobs
 
         return Snapshots(self)
 

@@ -14,7 +14,7 @@ from dstream import Context, Entry, Stream, connect, default_context, errors, fa
 from dstream.collections import IStreamCache, IStreamList, IStreamMap
 from dstream.failures import Failure
 from dstream.jobs import Job
-from dstream.jobs.upgrades import Snapshot
+from dstream.jobs.snapshots import Snapshot
 from dstream.pipeline.plan import PipelinePlan
 from dstream.session import CollectionName
 from dstream.session.streaming import StreamingFrame

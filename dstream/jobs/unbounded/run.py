@@ -16,6 +16,7 @@ from dstream.errors import CancelledError, EngineError, IllegalStateError, JobTa
 from dstream.failures import naming
 from dstream.jobs.config import JobConfig
 from dstream.jobs.runs import JobContext, Stop
+from dstream.jobs.snapshots import Snapshots
 from dstream.jobs.state import JobStatus
 from dstream.jobs.unbounded.epoch_metrics import EpochMetrics
 from dstream.jobs.unbounded.epoch_runner import EpochRunner, Ran
@@ -27,7 +28,7 @@ from dstream.jobs.unbounded.rate_control import BatchSize, PollInterval
 from dstream.jobs.unbounded.resumption import check_are_same, fitting, is_of, marks_of, with_plan
 from dstream.jobs.unbounded.state import LogCompaction, StatesOfSteps, states_of_steps
 from dstream.jobs.unbounded.watermarks import EventTime, LoadedPolicies, RetainedWatermarks, log_late
-from dstream.jobs.upgrades import Memory, Snapshots
+from dstream.jobs.upgrades import Memory
 from dstream.pipeline.plan import PipelinePlan
 from dstream.plan import SourceLocation, explained
 from dstream.spi import Running
@@ -304,7 +305,7 @@ class UnboundedRun:
         now, plan = self._clock(), self._runner.open_plan
         if self._config.initial_snapshot is not None:
             files = self._state_files() if plan.steps else None
-            return Snapshots(self._context).begun(self._config.initial_snapshot, now, files)
+            return Snapshots(self._context).restore(self._config.initial_snapshot, now, files)
         first = LogRecord(0, "", now, sources=marks_of(plan, {}, now), index={})
         return dataclasses.replace(first, index=self._states_of([first], None).index())
 

@@ -10,7 +10,7 @@ import dstream as ds
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.jobs import JobStatus
 from dstream.jobs.records import FormattedRecords
-from dstream.jobs.upgrades import Snapshots, _record_of
+from dstream.jobs.snapshots import Snapshots, _record_of
 from dstream.storage.base.named_folders import FolderStateFiles
 from reducers import to_ilist
 from tests.jobs.planned import plan_of

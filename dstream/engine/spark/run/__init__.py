@@ -2,5 +2,5 @@
 
 In reading order: `segments` makes DataFrames of stages, `graphs` runs a physical plan with its decisions, `execution`
 turns its rows into items, and `engine` runs terminal operations. `backend` is the Spark session that all runs share,
-`jobs` builds stages and runs their jobs with the options of a run; `service_listener` ends shared services.
+`stage_runner` builds stages and runs their jobs with the options of a run; `service_listener` ends shared services.
 """

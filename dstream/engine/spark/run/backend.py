@@ -1,4 +1,4 @@
-"""`SparkBackend`: a Spark session, with the caches that all runs on it share."""
+"""`SparkBackend`: a Spark session, with the caches that all runs on it share, and DataFrames of it for the caller."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 from dstream.base.by_value import dumps_by_value
 from dstream.base.memory import DEFAULT_BROADCAST
 from dstream.engine.compiler import ColumnMode
+from dstream.engine.runs.splits import packed_split
 from dstream.engine.spark.port.errors import check_process, stopped, translated
 from dstream.engine.spark.port.protocols import Port
 from dstream.engine.spark.run.service_listener import ServiceListener
@@ -20,7 +21,7 @@ from dstream.engine.tasks.rows import (
     arrow_schema,
     too_large_for_java,
 )
-from dstream.engine.tasks.stage import Piece, Stage, run
+from dstream.engine.tasks.stage import Piece, Stage, read_columns, read_tables, run, search_path
 from dstream.errors import SerializationError
 from dstream.failures.transport import SECRET
 from dstream.operators.rows.caches import Caches
@@ -38,6 +39,8 @@ __all__ = [
     "MOST_PLANS",
     "KnownPlans",
     "SparkBackend",
+    "frame_of_rows",
+    "frame_of_splits",
     "packed",
     "schema_of_rows",
 ]
@@ -235,3 +238,56 @@ def _step_of(piece: Piece) -> Step | None:
     while piece.split is None and piece.parts:
         piece = piece.parts[0]
     return piece.step
+
+
+_LONGEST_DECIMAL = 38
+"""The most digits of a Decimal of Spark."""
+
+
+def columns_of_spark(schema: pa.Schema) -> StructType:
+    """Return the types that Spark has for columns of Arrow.
+
+    Raises:
+        TypeError: it has none for one of them. Times of day it has, and refuses in most of what a DataFrame does (4.3).
+    """
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    for field in schema:
+        waiting = [field.type]
+        while waiting:
+            kind = waiting.pop()
+            if isinstance(kind, pa.BaseExtensionType) or pa.types.is_time(kind):
+                raise TypeError(_refusal(field.name, kind, "str"))
+            if pa.types.is_decimal(kind) and kind.precision > _LONGEST_DECIMAL:
+                digits = f"str, or to Decimals of {_LONGEST_DECIMAL} digits at most"
+                raise TypeError(_refusal(field.name, kind, digits))
+            waiting += (kind.field(place).type for place in range(kind.num_fields))
+    return from_arrow_schema(schema)
+
+
+def _refusal(column: str, kind: pa.DataType, instead: str) -> str:
+    return (
+        f"column {column!r} holds {kind}, and DataFrames of Spark have no such type: map() it before, as to {instead}"
+    )
+
+
+def frame_of_rows(frame: DataFrame, schema: pa.Schema, backend: SparkBackend) -> DataFrame:
+    """Return a DataFrame of the Arrow batches that the payloads of `frame` hold, in the columns of `schema`."""
+    columns, path = columns_of_spark(schema), search_path()
+
+    def dstream_columns(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return read_columns(schema, path, batches)
+
+    return backend.port.mapped(frame, dstream_columns, columns)
+
+
+def frame_of_splits(splits: Sequence[Any], schema: pa.Schema, backend: SparkBackend) -> DataFrame:
+    """Return a DataFrame of the Arrow batches that splits read, one task for each."""
+    columns, path = columns_of_spark(schema), search_path()
+    pickled = [packed_split(split, "this collection") for split in splits]
+
+    def dstream_table(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return read_tables(pickled, path, batches)
+
+    return backend.port.mapped(backend.numbers(len(pickled)), dstream_table, columns)

@@ -18,8 +18,7 @@ from dstream.engine.physical.vertices import Items
 from dstream.engine.runs.moves import BegunRun
 from dstream.engine.runs.rows import ShuffleFiles
 from dstream.engine.spark.port.errors import translating
-from dstream.engine.spark.run.backend import SparkBackend
-from dstream.engine.spark.run.data_frames import frame_of_splits
+from dstream.engine.spark.run.backend import SparkBackend, frame_of_splits
 from dstream.engine.spark.run.execution import SparkRun, pulled
 from dstream.engine.spark.run.remote import RemoteTasks
 from dstream.engine.spark.run.segments import SplitSegment, last_rows, piece_rows, segment_rows

@@ -26,7 +26,7 @@ from dstream.engine.physical.vertices import BESIDE, EVERYTHING, Items, OutputPo
 from dstream.engine.runs.results import PlanRun
 from dstream.engine.runs.rows import ShuffleFiles, SideOutputActions
 from dstream.engine.spark.port.errors import is_forked
-from dstream.engine.spark.run.data_frames import frame_of_rows
+from dstream.engine.spark.run.backend import frame_of_rows
 from dstream.engine.spark.run.graphs import SparkGraphRun
 from dstream.engine.spark.run.segments import (
     OrderedSegments,
