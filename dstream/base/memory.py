@@ -391,11 +391,19 @@ _LEAST_GROWTH = 32 * 2**20
 class Bound:
     """Memory bound of an operation, checked once for every few hundred items.
 
+    A worker has nothing but its tasks. The process of a program has the data of the program, too: there the bound
+    counts from what the process occupied when the run began.
+
     Where the allocator does not give memory back after a spill, the mark is raised a little: without that, every
     later question would be answered with yes and each spill would be tiny.
+
+    Attributes:
+        bytes: how many bytes the process may occupy.
+        before: the bytes that it occupied before the run, which do not count.
     """
 
     bytes: int = DEFAULT_BOUND
+    before: int = 0
     _mark: int = field(init=False, default=0)
     _is_exceeded: bool = field(init=False, default=False)
 
@@ -404,9 +412,9 @@ class Bound:
         if not self._mark:
             occupied = resident_bytes()
             if occupied > self.bytes:
-                give_back()  # What earlier tasks have let go of is not held.
+                give_back()  # What earlier tasks, or runs, have let go of is not held.
                 occupied = resident_bytes()
-            self._mark = max(self.bytes, occupied + _LEAST_GROWTH)
+            self._mark = max(self.bytes + min(self.before, occupied), occupied + _LEAST_GROWTH)
         self._is_exceeded = resident_bytes() + coming > self._mark
         return self._is_exceeded
 

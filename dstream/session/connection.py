@@ -195,6 +195,7 @@ def connect(
             also that of the machine (`"power"`), which costs about ten times as much.
         worker_memory: how much memory a worker process may occupy before sorting, grouping,
             `distinct` and the states of keys in jobs move to disk, in bytes or as `"512m"`; 512 MB without a word.
+            What the caller's process held before a run in it does not count.
         broadcast_limit: how large the right side of a hash join may be, which every task holds, in bytes or as
             `"64m"`; 256 MB without a word. A hash join may have a limit of its own.
         local_limit: up to how many seconds of estimated work a plan runs in this process with the engine `"auto"`;

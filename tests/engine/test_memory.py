@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import psutil
+import pytest
 
 import dstream.base.memory as memory
 from collectors import grouping_by
@@ -43,6 +44,46 @@ def test_a_process_that_is_large_from_the_start_may_still_grow_a_little(monkeypa
     bound = Bound(100 * MB)
 
     assert [bound.exceeded() for _ in range(3)] == [False, False, True]
+
+
+def test_what_a_program_held_before_does_not_count(monkeypatch):
+    """A bound of 100 MB is reached at 700 MB in a process that occupied 600 MB, and earlier where that was free."""
+    sizes = iter([640 * MB, 640 * MB, 699 * MB, 701 * MB])
+    monkeypatch.setattr(memory, "resident_bytes", lambda: next(sizes))
+    bound = Bound(100 * MB, 600 * MB)
+    assert [bound.exceeded() for _ in range(2)] == [False, True]
+
+    sizes = iter([640 * MB, 300 * MB, 399 * MB, 401 * MB])
+    bound = Bound(100 * MB, 600 * MB)
+    assert [bound.exceeded() for _ in range(2)] == [False, True]
+
+
+_PROGRAM_WITH_DATA = """
+import sys
+import dstream as ds
+from dstream.operators.rows import spill
+
+MB, runs, make = 2**20, [], spill.Run
+spill.Run = lambda *items: runs.append(1) or make(*items)
+own = b"x" * (200 * MB)
+
+def spills(megabytes):
+    texts = ctx.stream(range(megabytes), 1).map(lambda number: f"{number:0{MB}d}")
+    numbers = texts.sorted(reverse=True).map(lambda text: int(text[-9:])).to_list()
+    assert numbers == list(range(megabytes))[::-1]
+    return bool(runs)
+
+with ds.connect(engine=sys.argv[1], worker_memory=100 * MB, progress=False) as ctx:
+    print(spills(60), spills(150))
+"""
+
+
+@pytest.mark.parametrize("engine", ["local", "auto"])
+def test_a_program_that_has_data_of_its_own_spills_at_the_bound(engine):
+    """A run in its process counts from what that occupied before."""
+    result = subprocess.run([sys.executable, "-c", _PROGRAM_WITH_DATA, engine], capture_output=True, text=True)
+
+    assert (result.stdout, result.stderr) == ("False True\n", "")
 
 
 def test_what_is_to_come_counts_as_held(monkeypatch):

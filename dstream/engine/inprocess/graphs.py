@@ -14,7 +14,6 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from dstream.base.memory import Bound
 from dstream.engine.compiler import ClusterFacts
 from dstream.engine.inprocess.tasks import InProcessTask, SharedByTasks, counted, give_container, give_items
 from dstream.engine.physical.graph import Ask, AskForKept, Graph, Report
@@ -149,7 +148,7 @@ class InProcessGraphRun(GraphRun):
     def _recalled(self, items: Any) -> Any:
         """Return the content of a cache, or of a fork, in this process."""
         is_here = isinstance(items, CachedItems | _ForkedItems)
-        return items if is_here else self._caches.fetched(items, Bound(self._shared.worker_memory))
+        return items if is_here else self._caches.fetched(items, self._shared.bound())
 
     def _in_one_task(self, splits: Splits, task: InProcessTask) -> Iterator[Any]:
         """Give the items of all pieces, each of which is asked for when the one before it is used up."""
@@ -213,7 +212,7 @@ class InProcessGraphRun(GraphRun):
         items = chain.from_iterable(
             loads_items(whole(row).payload) for row in self._written(ask.vertex) if row.channel == ITEMS
         )
-        kept = CachedItems(items, Bound(self._shared.worker_memory))
+        kept = CachedItems(items, self._shared.bound())
         watermarks = self._watermarks(ask.vertex) if isinstance(ask.node, Fork) else {}
         content = _ForkedItems(kept, watermarks) if watermarks else kept
         return CacheContent(content, is_ordered(ask.node), len(kept))

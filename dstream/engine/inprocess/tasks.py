@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from dstream.base.by_value import dumps_with_shared, loads_with_shared
 from dstream.base.functions import refuse_awaitable
-from dstream.base.memory import BatchIterator
+from dstream.base.memory import BatchIterator, Bound, resident_bytes
 from dstream.engine.calls import Cancellation
 from dstream.engine.dead_letters import RecoveryReport
 from dstream.engine.tasks.process import Payloads
@@ -49,6 +49,7 @@ class SharedByTasks:
         items: how many tasks have read, as far as they have ended.
         services: those that tasks share.
         tables: the right sides of hash joins, by the names under which they were sent.
+        occupied_before: how many bytes the process occupied when the run began.
     """
 
     worker_memory: int
@@ -62,6 +63,11 @@ class SharedByTasks:
     items: int = 0
     services: TaskServices = field(default_factory=TaskServices)
     tables: dict[str, LookupTable] = field(default_factory=dict)
+    occupied_before: int = field(default_factory=resident_bytes)
+
+    def bound(self) -> Bound:
+        """Return the memory bound of an operation outside of the tasks."""
+        return Bound(self.worker_memory, self.occupied_before)
 
     def of_a_stage(self, value: T) -> T:
         """Return a part of a stage as its tasks run it: a copy, as workers get it, or itself if none is needed.
@@ -88,7 +94,7 @@ class InProcessTask(StageTask):
     """
 
     def __init__(self, partition: int, shared: SharedByTasks) -> None:
-        super().__init__(partition, shared.worker_memory)
+        super().__init__(partition, shared.worker_memory, shared.occupied_before)
         self.reads_all = shared.reads_all
         self._of_run = shared
         self._totals: list[tuple[Action, ItemCount]] = []

@@ -89,9 +89,9 @@ class StageTask:
         counts_rows: the rows that it reads are counted, so they have to be read to the end.
     """
 
-    def __init__(self, partition: int, worker_memory: int) -> None:
+    def __init__(self, partition: int, worker_memory: int, before: int = 0) -> None:
         self.partition = partition
-        self.bound = Bound(worker_memory)
+        self.bound = Bound(worker_memory, before)
         self.run = NO_RUN
         self.secret = b""
         self.watermarks = Watermarks()
