@@ -1,4 +1,4 @@
-"""Measure the constants of `dstream.engine.auto.constants` on this machine: `python -m tests.benchmarks.constants`.
+"""Measure the constants of `dstream.engine.auto.cost_model` on this machine: `python -m tests.benchmarks.constants`.
 
 Each constant is the difference of two plans, for each item by which a large run differs from a small one. The table
 shows it beside the stored one, and the ratio without the scale of this machine. `--spark` measures those of Spark, too.
@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 import dstream as ds
 import sources
 from collectors import counting, grouping_by, summing
-from dstream.engine.auto.constants import COSTS, MACHINE, machine_scale
+from dstream.engine.auto.cost_model import COSTS, MACHINE, machine_scale
 from dstream.engine.inprocess import InProcessEngine
 from dstream.operators.rows.batches import copies, dumps_items, loads_items
 from dstream.stream.base import BaseStream

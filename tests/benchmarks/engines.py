@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 import dstream as ds
 import sources
 from collectors import averaging, counting, grouping_by, max_by, summing, to_list
-from dstream.engine.auto.constants import machine_scale
+from dstream.engine.auto.cost_model import machine_scale
 from dstream.engine.auto.engine import AutoEngine
 from dstream.engine.auto.estimates import Machine, MeasuredCosts, PlanEstimate, estimated
 from dstream.engine.compiler import ClusterFacts, compiled

@@ -20,7 +20,7 @@ from collectors import counting, grouping_by, summing, to_list
 from dstream import Stream
 from dstream.connectors.dataframes import rows_of_table
 from dstream.engine.auto import placement
-from dstream.engine.auto.constants import COSTS, machine_scale
+from dstream.engine.auto.cost_model import COSTS, machine_scale
 from dstream.engine.auto.estimates import Machine, MeasuredCosts, estimated
 from dstream.engine.auto.placement import AutoSettings, placed
 from dstream.engine.compiler import ClusterFacts, compiled

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from dstream.engine.auto.border import SparkBorder
-from dstream.engine.auto.constants import COSTS
+from dstream.engine.auto.cost_model import COSTS
 from dstream.engine.auto.measured import MeasuredCosts
 from dstream.engine.calls import Call, Cancellation
 from dstream.engine.physical.vertices import Splits

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from dstream.base.threads import RenewedLock
-from dstream.engine.auto.constants import Costs
+from dstream.engine.auto.cost_model import Costs
 from dstream.engine.auto.measured import MeasuredCosts
 from dstream.engine.calls import Call, Cancellation
 from dstream.engine.physical.vertices import Items, SourceSplits, Splits, Vertex

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from dstream.base.environment import cores_here
 from dstream.engine.auto.border import SparkBorder, SparkStart
-from dstream.engine.auto.constants import COSTS, machine_scale
+from dstream.engine.auto.cost_model import COSTS, machine_scale
 from dstream.engine.auto.estimates import Machine, MeasuredCosts
 from dstream.engine.auto.placement import FRAMES, AutoSettings, Placement, placed
 from dstream.engine.calls import Call, Cancellation

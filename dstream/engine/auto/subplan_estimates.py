@@ -1,4 +1,4 @@
-"""`Flow`: items at one place of a compiled plan, with the cost of bringing them there in this process and on Spark."""
+"""`SubplanEstimate`: the cardinality and the cost of a plan up to one operation, in this process and on Spark."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from dstream.engine.auto.constants import Costs, FormatCost
+from dstream.engine.auto.cost_model import Costs, FormatCost
 from dstream.plan.operations.streams import Read
 from dstream.spi.columns import SourceTraits
 from dstream.spi.source import InputSize, input_size
 
-__all__ = ["Flow", "flow_of_source", "flows_together", "no_flow"]
+__all__ = ["SubplanEstimate", "combined_estimates", "empty_estimate", "estimate_of_source"]
 
 
 _ITEMS_OF_TASK = 10_000
@@ -26,8 +26,8 @@ _BYTES_OF_WORD = 6.0
 
 
 @dataclass(slots=True)
-class Flow:
-    """Some items, with the cost of each and of all of them.
+class SubplanEstimate:
+    """The number of items that an operation emits, with the cost of each and of all of them.
 
     Attributes:
         items: how many there are; `math.inf` if that is unknown.
@@ -124,12 +124,12 @@ class Flow:
         self.tasks = _tasks(self.items, _ITEMS_OF_TASK, cores)
 
 
-def no_flow() -> Flow:
-    """Return a flow without items."""
-    return Flow()
+def empty_estimate() -> SubplanEstimate:
+    """Return the estimate of no items."""
+    return SubplanEstimate()
 
 
-def flow_of_source(read: Read, costs: Costs, cores: int, in_columns: bool) -> Flow:
+def estimate_of_source(read: Read, costs: Costs, cores: int, in_columns: bool) -> SubplanEstimate:
     """Return the items of a source, which gives no columns unless they are wanted."""
     size, source = input_size(read.source), read.source
     if size.stored_bytes is not None:
@@ -137,50 +137,50 @@ def flow_of_source(read: Read, costs: Costs, cores: int, in_columns: bool) -> Fl
     if size.is_held:
         return _of_held(read, size, costs, cores, in_columns)
     items = math.inf if size.items is None else float(size.items)
-    flow = Flow(
+    subplan = SubplanEstimate(
         items, pickled=costs.pickled_object, is_sure=items < math.inf, tasks=_tasks(items, _ITEMS_OF_TASK, cores)
     )
-    flow.why, flow.weight = f"{_count(size)} of {_name(source, read)}", items
-    flow.spend(costs.formats[""].item)
-    return flow
+    subplan.why, subplan.weight = f"{_count(size)} of {_name(source, read)}", items
+    subplan.spend(costs.formats[""].item)
+    return subplan
 
 
-def _of_held(read: Read, size: InputSize, costs: Costs, cores: int, in_columns: bool) -> Flow:
+def _of_held(read: Read, size: InputSize, costs: Costs, cores: int, in_columns: bool) -> SubplanEstimate:
     source, traits = read.source, SourceTraits(read.source)
     items = math.inf if size.items is None else _as_float(size.items)
     first = _first(traits)
     is_free = traits.is_free_to_read or isinstance(traits.iterable, range)
     is_scalar = is_free or isinstance(first, _SCALARS)
-    flow = Flow(items, is_sure=items < math.inf, tasks=_tasks(items, _ITEMS_OF_TASK, cores))
-    flow.pickled = costs.pickled_scalar if is_scalar else costs.pickled_object
+    subplan = SubplanEstimate(items, is_sure=items < math.inf, tasks=_tasks(items, _ITEMS_OF_TASK, cores))
+    subplan.pickled = costs.pickled_scalar if is_scalar else costs.pickled_object
     has_columns = traits.has_columns or is_free or isinstance(first, int | float)
-    flow.is_columnar = in_columns and has_columns
-    flow.made = costs.item if is_scalar else costs.pickled_object
+    subplan.is_columnar = in_columns and has_columns
+    subplan.made = costs.item if is_scalar else costs.pickled_object
     # Mutable items, other than those of a range, are copied in this process, and pickled on their way to Spark.
     if not is_free:
-        flow.each_here += costs.item if is_scalar else costs.copied
-        flow.each_there += flow.pickled + costs.returned
-    flow.why, flow.weight = f"{_count(size)} of {_name(source, read)}", items * flow.pickled
-    return flow
+        subplan.each_here += costs.item if is_scalar else costs.copied
+        subplan.each_there += subplan.pickled + costs.returned
+    subplan.why, subplan.weight = f"{_count(size)} of {_name(source, read)}", items * subplan.pickled
+    return subplan
 
 
-def _of_stored(read: Read, size: InputSize, stored: int, costs: Costs, cores: int, in_columns: bool) -> Flow:
+def _of_stored(read: Read, size: InputSize, stored: int, costs: Costs, cores: int, in_columns: bool) -> SubplanEstimate:
     source, traits = read.source, SourceTraits(read.source)
     cost = _format(traits, costs)
     known = size.items
     items = max(1.0, stored / cost.item_bytes) if known is None else float(known)
     bytes_of_item = stored / max(items, 1.0)
-    flow = Flow(items, pickled=cost.pickled, made=cost.item, tasks=_tasks(stored, _BYTES_OF_TASK, cores))
-    flow.is_text = traits.gives_texts
-    flow.text_bytes = cost.item_bytes if flow.is_text else 0.0
-    flow.is_columnar = in_columns and (flow.is_text or traits.has_columns)
-    if flow.is_columnar:
-        flow.spend(cost.column_byte * bytes_of_item)
-        flow.made += (cost.byte - cost.column_byte) * bytes_of_item
+    subplan = SubplanEstimate(items, pickled=cost.pickled, made=cost.item, tasks=_tasks(stored, _BYTES_OF_TASK, cores))
+    subplan.is_text = traits.gives_texts
+    subplan.text_bytes = cost.item_bytes if subplan.is_text else 0.0
+    subplan.is_columnar = in_columns and (subplan.is_text or traits.has_columns)
+    if subplan.is_columnar:
+        subplan.spend(cost.column_byte * bytes_of_item)
+        subplan.made += (cost.byte - cost.column_byte) * bytes_of_item
     else:
-        flow.spend(cost.byte * bytes_of_item + cost.item)
-    flow.why, flow.weight = f"{_bytes(stored)} of {_name(source, read)}", stored * cost.byte + items * cost.item
-    return flow
+        subplan.spend(cost.byte * bytes_of_item + cost.item)
+    subplan.why, subplan.weight = f"{_bytes(stored)} of {_name(source, read)}", stored * cost.byte + items * cost.item
+    return subplan
 
 
 def _format(traits: SourceTraits, costs: Costs) -> FormatCost:
@@ -237,30 +237,30 @@ def _bytes(size: float) -> str:
     return f"{int(size):,} bytes"
 
 
-def flows_together(flows: Iterable[Flow]) -> Flow:
-    """Return the items of several flows, one after another."""
-    flows = list(flows)
-    if len(flows) <= 1:
-        return replace(flows[0]) if flows else no_flow()
-    sizes = [min(flow.items, _ENDLESS) for flow in flows]
+def combined_estimates(subplans: Iterable[SubplanEstimate]) -> SubplanEstimate:
+    """Return the estimate of the items of several subplans, one after another."""
+    subplans = list(subplans)
+    if len(subplans) <= 1:
+        return replace(subplans[0]) if subplans else empty_estimate()
+    sizes = [min(subplan.items, _ENDLESS) for subplan in subplans]
     total = sum(sizes)
-    shares = [size / total if total else 1.0 / len(flows) for size in sizes]
-    largest = max(flows, key=lambda flow: flow.weight)
-    together = Flow(
-        sum(flow.items for flow in flows),
-        here=sum(flow.here for flow in flows),
-        there=sum(flow.there for flow in flows),
-        tasks=max(flow.tasks for flow in flows),
-        is_columnar=all(flow.is_columnar for flow in flows),
-        is_text=any(flow.is_text for flow in flows),
-        is_even=all(flow.is_even for flow in flows),
-        is_sure=all(flow.is_sure for flow in flows),
-        is_of_spark=any(flow.is_of_spark for flow in flows),
+    shares = [size / total if total else 1.0 / len(subplans) for size in sizes]
+    largest = max(subplans, key=lambda subplan: subplan.weight)
+    together = SubplanEstimate(
+        sum(subplan.items for subplan in subplans),
+        here=sum(subplan.here for subplan in subplans),
+        there=sum(subplan.there for subplan in subplans),
+        tasks=max(subplan.tasks for subplan in subplans),
+        is_columnar=all(subplan.is_columnar for subplan in subplans),
+        is_text=any(subplan.is_text for subplan in subplans),
+        is_even=all(subplan.is_even for subplan in subplans),
+        is_sure=all(subplan.is_sure for subplan in subplans),
+        is_of_spark=any(subplan.is_of_spark for subplan in subplans),
         why=largest.why,
         weight=largest.weight,
     )
     for name in ("each_here", "each_shared", "each_there", "ratio", "pickled", "made", "text_bytes"):
-        average = sum(getattr(flow, name) * share for flow, share in zip(flows, shares, strict=True))
+        average = sum(getattr(subplan, name) * share for subplan, share in zip(subplans, shares, strict=True))
         setattr(together, name, average)
     return together
 

@@ -1,4 +1,4 @@
-"""`Costs`: the measured costs of the parts of a plan, and the scale of a machine.
+"""`Costs`: the constants of the cost model, for formats, operations and jobs, and the scale of a machine.
 
 `python -m tests.benchmarks.constants` measures them and prints the table.
 """
