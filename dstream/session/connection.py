@@ -169,57 +169,56 @@ def connect(
 ) -> Context:
     """Return a context; it becomes the default one if no other is open.
 
-    What is not given here is looked up in the environment (`DSTREAM_MASTER`, `DSTREAM_ENGINE`, `DSTREAM_STORAGE`,
+    A setting that is not passed is looked up in the environment (`DSTREAM_MASTER`, `DSTREAM_ENGINE`, `DSTREAM_STORAGE`,
     `DSTREAM_PICKLE`, `DSTREAM_DURABILITY`, `DSTREAM_WORKER_MEMORY`, `DSTREAM_BROADCAST_LIMIT`, `DSTREAM_LOCAL_LIMIT`,
     `DSTREAM_COLUMNS`, `DSTREAM_CLASS_ARCHIVE`, `DSTREAM_WARM`, `DSTREAM_LOG`, `DSTREAM_PROGRESS`), and then in the
     file `dstream.toml` of the current folder or the nearest one above; `dstream docs configure` has the details.
 
     Args:
         master: the Spark master, such as `"local[4]"` or `"spark://host:7077"`, or a server of Spark Connect, such as
-            `"sc://host:15002"`. Without one: a Spark session that runs in this process already, or all cores of this
+            `"sc://host:15002"`. Default: a Spark session that runs in this process already, or all cores of this
             machine.
         engine: `"auto"`, the default: each plan runs in this process or on Spark, where it is estimated to end sooner;
-            Spark starts when the first plan needs it. `"spark"` runs every plan there, and is the default with a
+            Spark starts when the first plan needs it. `"spark"` runs every plan on Spark, and is the default with a
             `master` or a `config`, and where a session of Spark runs in this process that dstream has not started.
             `"local"` is plain Python in this process, one item after another. `dstream docs engines` has the details.
-        config: settings of Spark by name, such as `{"spark.executor.memory": "4g"}`. They override those of
-            the table `[config]` of the file, one by one.
-        storage: where collections live: a folder, `"file:///..."`, `"s3://..."`, `"sqlite:data.db"`,
-            `"redis://..."`, or `"memory:"` for this process only. Without one: the folder `dstream-data`. Nothing is
-            made there before the first collection is.
-        pickle: which pickled values are loaded from the storage: all (`"trusted"`), those of plain types
-            and of `allowed` classes (`"restricted"`), or none (`"never"`). Without a word: `"trusted"` where only
-            this user can write, otherwise `"restricted"`; `dstream docs security` gives the reasons.
-        allowed: classes whose instances may be loaded in restricted mode.
-        durability: what a change that returned survives: the death of any process (`"process"`, the default), or
-            also that of the machine (`"power"`), which costs about ten times as much.
-        worker_memory: how much memory a worker process may occupy before sorting, grouping,
-            `distinct` and the states of keys in jobs move to disk, in bytes or as `"512m"`; 512 MB without a word.
-            What the caller's process held before a run in it does not count.
-        broadcast_limit: how large the right side of a hash join may be, which every task holds, in bytes or as
-            `"64m"`; 256 MB without a word. A hash join may have a limit of its own.
-        local_limit: up to how many seconds of estimated work a plan runs in this process with the engine `"auto"`;
-            `math.inf` leaves none to Spark that can run here. Without a word a plan runs where it is estimated to end
+        config: settings of Spark by name, such as `{"spark.executor.memory": "4g"}`. They override the table
+            `[config]` of the file, one by one.
+        storage: the storage of collections: a folder, `"file:///..."`, `"s3://..."`, `"sqlite:data.db"`,
+            `"redis://..."`, or `"memory:"` for this process only. Default: the folder `dstream-data`, which the first
+            collection creates.
+        pickle: the pickled values that are loaded from the storage: all (`"trusted"`), those of plain types
+            and of `allowed` classes (`"restricted"`), or none (`"never"`). Default: `"trusted"` where only this user
+            can write, otherwise `"restricted"`; `dstream docs security` gives the reasons.
+        allowed: the classes whose instances may be loaded in restricted mode.
+        durability: what a completed change survives: the death of any process (`"process"`, the default), or also that
+            of the machine (`"power"`), which costs about ten times as much.
+        worker_memory: the resident memory, in bytes or as `"512m"`, beyond which sorting, grouping, `distinct` and the
+            state of keys in jobs spill to disk in a worker process. A run in the caller's process counts from what the
+            process occupied before. Default: 512 MB.
+        broadcast_limit: the largest right side of a hash join, which every task holds, in bytes or as `"64m"`. A hash
+            join may have a limit of its own. Default: 256 MB.
+        local_limit: the seconds of estimated work up to which the engine `"auto"` runs a plan in this process;
+            `math.inf` leaves only plans to Spark that cannot run here. Default: where the plan is estimated to end
             sooner.
-        columns: whether tasks may evaluate functions without calling them: `"auto"` where the result is the same, the
-            default; `"off"` never; `"verify"` both ways, and an EngineError where they differ. A global counts as it is
-            when the plan runs: what a task does to the globals of a function in ways that no function of its module
-            shows, such as from another module, is not seen. `dstream docs columns` has the details.
-        class_archive: whether Spark on this machine starts from a file of the classes that Java loads, which is made in
-            the user's folder of caches after the first use of Spark, if there is none; True without a word.
-            `dstream docs configure` says more.
-        warm: whether a Spark on this machine begins to start now, beside the caller, rather than when it is needed;
-            without a word at prompts and in notebooks, not in programs, and only for the engine `"spark"`.
-        log_level: the level of Spark's own messages, such as `"WARN"`; none at all without a word.
-        progress: whether jobs that take longer than a second show one line about how far they are; without a
-            word, only in terminals and notebooks.
+        columns: whether tasks may evaluate functions over columns without calling them: `"auto"`, the default, where
+            the result is the same; `"off"` never; `"verify"` both ways, and an EngineError where they differ. A global
+            has the value of the time when the plan runs: an assignment by another module while it runs is not seen.
+            `dstream docs columns` has the details.
+        class_archive: whether Spark on this machine starts from an archive of the classes that Java loads. The first
+            use of Spark makes it in the user's cache folder. Default: True; `dstream docs configure` has the details.
+        warm: whether a Spark on this machine starts in the background now, rather than when it is needed. Default:
+            at prompts and in notebooks only, with the engine `"spark"`.
+        log_level: the level of Spark's own messages, such as `"WARN"`. Default: no messages.
+        progress: whether a job that takes longer than a second shows its progress in one line. Default: in terminals
+            and notebooks only.
         job: the settings of jobs that do not set them. Its values override the table `[job]` of the file,
             one by one, and the values of a job override both.
-        file: the file of settings to read in place of `dstream.toml`, also in place of the one that the variable
-            `DSTREAM_CONFIG` names; an empty text reads none.
+        file: the file of settings to read in place of `dstream.toml`, and of the one that the variable
+            `DSTREAM_CONFIG` names; an empty string reads none.
 
     Raises:
-        ConfigurationError: the environment or the file has an invalid value; the message names the place.
+        ConfigurationError: the environment or the file has an invalid value; the message names which.
         SetupError: Java is missing or too old for the engine `"spark"`; with `"auto"` the first plan that needs Spark
             raises it.
         TypeError: an argument is of another type.
