@@ -3,6 +3,41 @@
 Start with `connect()` or with `Stream.of(...)`; collectors come from `collectors`, sources from
 `sources`, reducers from `reducers`. These are short names of `dstream.collectors`, `dstream.sources` and
 `dstream.reducers`, for programs without files of such names.
+
+What users call:
+
+- `stream`: the fluent API, and the terminal operations that run a stream.
+- `pipeline`: stages that fork, join and end in several sinks.
+- `core`: the Core API, with vertices, edges and processors.
+- `session`: `connect()` and `Context`.
+- `jobs`: submitted pipelines that survive a crash.
+- `collections`: maps, lists, caches and sets in a storage.
+- `sources`, `reducers`: where items are read and written.
+- `collectors`, `gatherers`, `windows`: reductions, operations on neighbouring items, windows over event time.
+- `values`: `Optional`, `Entry`, `DeadLetter` and other values that results contain.
+- `errors`: every exception that is raised.
+- `explain`: stages, routes and cost of a plan before it runs.
+- `testing`: tools for tests of pipelines, collectors and functions.
+- `command`: the command `dstream`, which `__main__` runs as `python -m dstream`.
+
+The parts behind them:
+
+- `spi`: the contracts of collectors, sources, sinks, stores and engines.
+- `plan`: plans as values, as nodes and as core operations.
+- `engine`: compilation of plans, and their runs in the caller's process and on Spark.
+- `operators`: the work of tasks on rows, columns, windows, joins and states.
+- `processors`: the cooperative runner of graphs of processors.
+- `connectors`: the source and the sink of each system.
+- `storage`: the stores behind the collections.
+- `delta`: the log, commits and checkpoints of Delta tables.
+- `filesystem`: files that are local, in object stores or behind fsspec.
+- `schema`: types as values and as columns, in each format.
+- `expressions`: pure functions of the caller, read as values.
+- `keys`: valid keys, their equality and their routing.
+- `arguments`: checks of arguments at the call.
+- `failures`: the step, the source location and the item of a failure.
+- `suggestions`: the intended names behind unknown ones.
+- `base`: processes, threads, pickling, memory, logging and URLs.
 """
 
 from importlib import import_module

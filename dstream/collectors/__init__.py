@@ -1,9 +1,23 @@
 """Collectors: how the items of a stream, or of any iterable, become one result.
 
 Each factory returns a `dstream.spi.Collector`, an immutable, picklable value that runs on any engine
-and, with `collector.collect(iterable)`, on none. `containers` gathers and folds, `arithmetic` and `moments`
-calculate, `ranking` compares, `grouping` and `maps` make dictionaries, `adapting` puts a collector around
-another, `compound` around several, `sketches` estimates, `percentiles` is exact.
+and, with `collector.collect(iterable)`, on none.
+
+- `containers`: lists, sets, strings and folds.
+- `arithmetic`: counts, sums and averages.
+- `moments`: variance, correlation and linear trend.
+- `ranking`: least and greatest items, the first few in order, all in order.
+- `grouping`: groups of items, each collected downstream.
+- `maps`: dictionaries of keys and values.
+- `adapting`: a collector around another.
+- `compound`: a collector around several.
+- `sketches`: estimates of quantiles and of distinct items, in little memory.
+- `percentiles`: exact percentiles.
+- `batches`: batches of items, and the base of collectors that take whole batches.
+- `entries`: the collectors behind the operations on streams of entries.
+- `groups`: the containers of groups by key.
+- `totals`: the accumulators of sums and averages.
+- `arguments`: checks of the arguments of factories.
 
 Example:
     >>> grouping_by(len, counting()).collect(["call", "me", "Ishmael", "some"])

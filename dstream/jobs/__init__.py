@@ -1,11 +1,25 @@
 """Jobs: submitted pipelines, which run beside the caller, have names, and survive a crash.
 
-`registry` submits and finds them; `handle` has the `Job` that users hold. A job is an `Execution` in one process, its
-driver (`driver`), with one `BoundedRun` or `UnboundedRun` after another (`runs`, `unbounded`). Every process reads its
-`records` in the storage: its `state`, which the driver alone replaces (`lease`), and the receipts of its sinks, stored
-before any sink publishes. The `heartbeats` show that the driver is alive; through them other
-processes wait for a job and send requests to it. `upgrades` compares a job with another pipeline,
-`snapshots` exports its state for other jobs.
+A job is an `Execution` in one process, its driver, with one `BoundedRun` or `UnboundedRun` after another. Every process
+reads its records in the storage; the driver alone replaces its state, and stores the receipts of sinks before any sink
+publishes.
+
+- `registry`: submits jobs and finds them.
+- `handle`: `Job`, which users hold.
+- `config`: `JobConfig`.
+- `driver`: `Execution`, the driver of a job.
+- `runs`: `BoundedRun`, and the contract of a run.
+- `unbounded`: `UnboundedRun`, epoch after epoch.
+- `records`: the records of jobs in a storage, with the version of their format.
+- `state`: the contents of the state of a job.
+- `lease`: whether a driver still has its job, and the take-over of a lost one.
+- `heartbeats`: signs of life of the driver, through which other processes wait for a job and send requests to it.
+- `receipts`: counts of edges, and dead letters staged until the sinks publish.
+- `outcomes`: results and failures of jobs.
+- `metrics`: `JobMetrics`, a job in numbers.
+- `attachments`: files and modules that travel with a job.
+- `upgrades`: the effect of another pipeline on the state of each stage.
+- `snapshots`: exported states, with which other jobs begin, and their format.
 """
 
 from __future__ import annotations

@@ -2,6 +2,13 @@
 
 `stream.collect(reducer)` writes in parallel where the items are, commits once, and returns the collection or folder
 that was written. The contract is in `dstream.spi.sink`.
+
+- `collections`: into maps, caches, lists and sets.
+- `files`: `to_files` and `to_file`.
+- `kafka`: `to_kafka`.
+- `sql`: `to_sql`.
+- `sockets`: `to_socket`.
+- `functions`: into functions and processors of your own, into a log, and `replacing`.
 """
 
 import sys

@@ -1,11 +1,18 @@
 """Sources: the origins of the items of a stream.
 
-Files: `text_files`, `json_lines`, `csv_rows`, `parquet_rows`, `avro_records`, `files`. Systems: `sql_rows`, `kafka`,
-`socket_lines`. What never ends: `watch_files`, `imap_journal`, `sql_changes`. Collections: `imap`, `icache`, `ilist`.
-Your own: `source_from`, `stream_source_from`, `from_processor`, `stream_from_processor`.
-Memory and the clock: `items`, `stream_of`, `item_stream`, `long_stream`; `Items`, `Range`, `Iterate`, `Generate`, which
-the factories of `dstream.Stream` use. Each one is a `dstream.spi.Source` or a `StreamSource`;
-`dstream docs write-a-source` adds another in 30 lines.
+Each one is a `dstream.spi.Source` or a `StreamSource`, which never ends; `dstream docs write-a-source` adds another
+in 30 lines.
+
+- `filesystem`: `text_files`, `json_lines`, `files`, `watch_files`.
+- `tabular_files`: `csv_rows`, `parquet_rows`, `avro_records`.
+- `sql`: `sql_rows`, `sql_changes`.
+- `topics`: `kafka`.
+- `sockets`: `socket_lines`.
+- `collections`: `imap`, `icache`, `ilist`, and their journals, as `imap_journal`.
+- `functions`: your own, by `source_from`, `stream_source_from`, `from_processor`, `stream_from_processor`.
+- `memory`: `items`, `stream_of`, and those of a clock, `item_stream` and `long_stream`.
+
+The factories of `dstream.Stream` use `Items`, `Range`, `Iterate` and `Generate`.
 """
 
 import sys

@@ -1,9 +1,20 @@
 """The fluent API: methods that validate, make one node of the plan, and return a new stream.
 
-`base` contains the operations that all streams share, `objects` the stream of objects, `numeric` those of numbers;
-`entries`, `keyed`, `neighbours`, `pairs`, `error_handling`, `shorthands` and `ends` contain groups of their operations.
-`reductions` has the collectors behind `min`, `reduce` and `sum`, `runtime` the choice of the context, `arguments` the
-checks at the call.
+- `base`: the operations that all streams share.
+- `objects`: the stream of objects.
+- `numeric`: the streams of numbers.
+- `entries`: operations on entries.
+- `keyed`: operations by key.
+- `neighbours`: operations on neighbouring items.
+- `pairs`: operations on two streams.
+- `error_handling`: recovery from failed items.
+- `shorthands`: short forms of common operations.
+- `ends`: terminal operations.
+- `reductions`: the collectors behind `min`, `reduce` and `sum`.
+- `summaries`: `Description` and `Histogram`.
+- `services`: look-ups of maps by functions on workers.
+- `processors`: nodes whose items processors emit or take.
+- `runtime`: the context of a stream, its lifetime, and its writes into sinks.
 """
 
 from __future__ import annotations

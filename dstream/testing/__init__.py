@@ -1,15 +1,19 @@
 """Tools for tests of pipelines, collectors and functions.
 
-`same_everywhere` runs a pipeline on both engines with its items divided in many ways, `on_both_engines` does that
-to a test function, `check_collector` and `check_operation` try the laws of a collector and of an aggregate
-operation, `verify_processor` drives a processor of the Core API wherever it is saved and restored; for one driven
-by hand there are `TestInbox`, `TestOutbox` and `TestProcessorContext`. `Parts` is a source with exact partitions,
-`items` one of the items that you write, and `epochs` cuts the epochs of a pipeline without an end by hand. `watch`
-remembers the calls of a function, and the assertions show what differs: those with a stream or a call at once, the
-others as sinks, which end a stream or a pipeline and let the run fail.
+- `equivalence`: `same_everywhere`, one pipeline on both engines with its items divided in many ways.
+- `engines`: contexts for tests on both engines, and `on_both_engines`, which does that to a test function.
+- `laws`: `check_collector` and `check_operation`, the laws of collectors and of aggregate operations.
+- `verification`: `verify_processor`, a processor of the Core API saved and restored at any point.
+- `protocol`: one processor driven by the protocol.
+- `processors`: `TestInbox`, `TestOutbox` and `TestProcessorContext`, for a processor driven by hand.
+- `partitions`: `Parts`, a source with exact partitions.
+- `unbounded`: `epochs`, which cuts the epochs of an unbounded pipeline by hand, and `items`, its source.
+- `functions`: `watch`, which remembers the calls of a function.
+- `assertions`: assertions about items, at once on a stream, or as sinks that let the run fail.
+- `comparison`: exact equality of values.
+- `pytest_dstream`: the fixtures `both_engines` and `same_everywhere`, without any set-up.
 
-It needs no Spark until a test runs on it. With pytest, the fixtures `both_engines` and
-`same_everywhere` are there without any set-up.
+It needs no Spark until a test runs on it.
 """
 
 from __future__ import annotations

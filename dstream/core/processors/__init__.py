@@ -1,4 +1,13 @@
-"""The library of processors: the suppliers that `dag.new_vertex(name, ...)` accepts."""
+"""The library of processors: the suppliers that `dag.new_vertex(name, ...)` accepts.
+
+- `ends`: sources, sinks, buffered writers and the log.
+- `items`: map, filter and flatten item by item, also with a service.
+- `joins`: `hash_join`.
+- `groups`: aggregates in one group or by key, in one stage or in two.
+- `windows`: aggregates over windows of event time.
+- `watermarks`: `insert_watermarks`.
+- `peeks`: logs of the input, output or snapshot of other processors.
+"""
 
 from __future__ import annotations
 

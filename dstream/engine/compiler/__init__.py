@@ -1,7 +1,18 @@
 """The compiler: from core operations to a physical plan.
 
-`walk` has the registry of handlers; the other modules register theirs, for `inputs` to `ends`. The compiler is pure: it
-reads no source, runs no function of the user's, and does not use Spark.
+It is pure: it reads no source, runs no function of the user's, and does not use Spark. Each module registers its
+handlers in the registry of `walk`.
+
+- `walk`: the walk over a plan, with the registry of handlers.
+- `inputs`: sources, caches, element-wise operations, forks and zips.
+- `evaluation`: functions of steps, collectors and entries, read as expressions, or called by item.
+- `keyed`: operations by key on one stream.
+- `joins`: operations on two streams by key.
+- `sort_limit`: operations by position.
+- `gatherers`: windows, running values and concurrent calls.
+- `stateful_steps`: steps whose state outlives an epoch.
+- `processors`: graphs of processors.
+- `ends`: terminal operations, grouped results and writes.
 """
 
 from __future__ import annotations

@@ -2,6 +2,11 @@
 
 It is bounded by one process and reads one item at a time; users' unit tests run on it, and every
 differential test holds Spark to it.
+
+- `execution`: `LocalEngine`, which runs plans.
+- `operations`: operations as iterators, and `LocalTask`, the only task.
+- `joins`: operations on two streams.
+- `processors`: graphs of processors and steps over epochs.
 """
 
 from dstream.engine.local.execution import LocalEngine

@@ -1,8 +1,19 @@
 """The default storage: one Delta table per collection, in a directory or an object store, without a server.
 
-Start with `LakeStorage`, the catalog of collections by name, and `collection`, the log and the commits; then `maps` and
-`lists`. `catalog` has the descriptions of collections, `staging` and `merge` write the results of jobs. Every table is
-readable by whatever reads Delta; only dstream may write to it.
+Every table is readable by whatever reads Delta; only dstream may write to it. Start with `LakeStorage`.
+
+- `catalog`: `LakeCatalog`, the collections by name, with their descriptions.
+- `collection`: the log and the commits of a collection.
+- `maps`: `LakeMap`, the entries of a map or a cache, with its journal.
+- `lists`: `LakeList`, the items of a list.
+- `single_keys`: changes of single keys in one commit, and their lookup.
+- `pages`: lookups of single keys in files, by pages of rows.
+- `tables`: rows and columns of a collection in Parquet files.
+- `splits`: splits of maps and lists at one commit.
+- `staging`: results of jobs, staged by tasks.
+- `merge`: results of jobs, merged into a collection.
+- `caches`: caches of a process.
+- `records`: `LakeRecords`, records as files.
 """
 
 from __future__ import annotations
