@@ -315,7 +315,7 @@ def largest_side(worker_memory: int) -> int:
 
 @functools.cache
 def give_back_large_blocks() -> None:
-    """Let the allocator return each large block as soon as it is free, in this process and from now on.
+    """Configure the allocator to return each large block as soon as it is free, in this process and from now on.
 
     glibc (2.36) does so at first, but once one was freed it keeps blocks of that size, up to 32 MB, for later use.
     Smaller blocks at the end of its memory it would return beyond 128 KB, and get fresh pages for the next one, which

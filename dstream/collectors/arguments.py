@@ -155,7 +155,7 @@ Factory = TypeVar("Factory", bound=Callable[..., Collector[Any, Any, Any]])
 
 
 def named(factory: Factory) -> Factory:
-    """Let the collectors that `factory` makes carry its name."""
+    """Name the collectors that `factory` makes after it."""
 
     @functools.wraps(factory)
     def make(*args: Any, **kwargs: Any) -> Collector[Any, Any, Any]:

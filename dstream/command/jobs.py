@@ -144,7 +144,7 @@ _SUSPENDED = ("is suspended", JobStatus.SUSPENDED, "is asked to wait behind its 
 @jobs.command(context_settings=SAYING)
 @_of_one
 def restart(name: str, storage: str | None) -> None:
-    """Let a job that runs start again from its sources."""
+    """Restart a running job from its sources."""
     _ask(name, storage, lambda job: job.restart(), "was not started again", "starts again")
 
 
@@ -169,14 +169,14 @@ def logs(name: str, storage: str | None) -> None:
 @jobs.command(context_settings=SAYING)
 @_of_one
 def suspend(name: str, storage: str | None) -> None:
-    """Let a job without an end wait behind its epoch."""
+    """Suspend an unbounded job after its epoch."""
     _ask(name, storage, lambda job: job.suspend(), "was not suspended", *_SUSPENDED)
 
 
 @jobs.command(context_settings=SAYING)
 @_of_one
 def resume(name: str, storage: str | None) -> None:
-    """Let a job go on that was suspended."""
+    """Resume a suspended job."""
     _ask(name, storage, lambda job: job.resume(), "was not resumed", "goes on")
 
 

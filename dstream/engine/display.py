@@ -349,7 +349,7 @@ class Board:
         self._is_drawn = False
 
     def enter(self, operation: BoardEntry) -> None:
-        """Let `operation` be shown from now on, until it left as often as it entered."""
+        """Show `operation` from now on, until it left as often as it entered."""
         # An iterator does this for every item, and an append needs no lock.
         self._waiting.append(operation)
         if not self._is_watched:

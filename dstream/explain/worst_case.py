@@ -284,7 +284,7 @@ class WorstCaseStages:
         return stage
 
     def _called(self, stage: int, calls: Iterable[Call]) -> int:
-        """Let calls run at the end of a stage, or in one that continues it if others read it too."""
+        """Add calls to the end of a stage, or to one that continues it if others read it too."""
         before = self._drafts[stage]
         if before.is_closed:
             stage = self._added(_Draft(before.tasks, before.is_ordered, self._piped([stage]), formats=before.formats))

@@ -247,7 +247,7 @@ def blame_copy(error: BaseException, copy: Callable[[Any], Any]) -> None:
 
 
 def attach(error: BaseException, known: Failure) -> None:
-    """Let `failure(error)` return `known`."""
+    """Set the result of `failure(error)` to `known`."""
     error.__dict__[_ATTRIBUTE] = known  # An exception may refuse attributes: one that is a frozen dataclass does.
 
 
@@ -314,7 +314,7 @@ def refuse_an_end(error: BaseException) -> None:
 
 
 class naming:
-    """Let an exception on the way that names no step yet name this one."""
+    """Attribute exceptions without a step to this one."""
 
     __slots__ = ("_step",)
 

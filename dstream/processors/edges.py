@@ -312,7 +312,7 @@ class Feed:
         self.is_done = False
 
     def push(self) -> bool:
-        """Let some blocks in, and return whether there were any."""
+        """Accept some blocks, and return whether there were any."""
         is_any = False
         for _ in range(self._at_once):
             # Nothing more is read while earlier blocks find no room: this is the backpressure of a graph.

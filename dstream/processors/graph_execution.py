@@ -48,7 +48,7 @@ class SharedSuppliers:
         self._lock = threading.RLock()
 
     def take(self, supplier: ProcessorSupplier, context: SupplierContext) -> None:
-        """Let a supplier get ready, unless another run has it already. It is to be given back, also after a failure.
+        """Start a supplier, unless another run has started it. It is to be given back, also after a failure.
 
         Raises:
             Exception: what its `init` raised.
@@ -333,7 +333,7 @@ class GraphExecution:
             each.check_that_nothing_waits()
 
     def save(self) -> Iterator[GraphBlock]:
-        """Let each processor save, between two runs, and yield the items that they emit then; `saved` holds the state.
+        """Save the state of each processor in `saved`, between two runs, and yield the items that they emit then.
 
         What one emits while it saves is processed by those behind it before they save.
         """
@@ -349,7 +349,7 @@ class GraphExecution:
                 tasklet.has_saved = False
 
     def _settle(self) -> Iterator[GraphBlock]:
-        """Let all that waits be processed; sources are not read."""
+        """Process everything in the queues; sources are not read."""
         return self._turns(Feed(iter(()), [], ()), lambda: False, self._are_all_quiet)
 
     def _have_all_ended(self, sources_go_on: bool) -> bool:
@@ -363,7 +363,7 @@ class GraphExecution:
     def _turns(
         self, feed: Feed, sources_go_on: Callable[[], bool], is_over: Callable[[bool], bool]
     ) -> Iterator[GraphBlock]:
-        """Let tasklets take turns until there is nothing to do."""
+        """Run tasklets in turns until there is nothing to do."""
         given, pause = self._given, 0.0
         with ExitStack() as stack:
             self._at_work = stack

@@ -71,7 +71,7 @@ class GraphShard:
         self._has_moved = False
 
     def apply(self, partials: Sequence[tuple[int, BlocksOfShard]], moment: EpochTime) -> ShardOutput:
-        """Let the processors process the arrived items, and save; they run while the outputs are consumed.
+        """Run the processors on the arrived items, and save their state; they run while the outputs are consumed.
 
         Raises:
             IllegalStateError: an item arrived, and the processors have completed.

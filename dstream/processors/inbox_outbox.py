@@ -33,7 +33,7 @@ class BlockInbox(NamesOfJet):
         self._items, self._at = items, 0
 
     def forget_last(self) -> None:
-        """Let a failure of the next call be about nothing that an earlier one took."""
+        """Forget the items of earlier calls, so that a failure of the next call names none of them."""
         self._last, self.drained = MISSING, None
 
     @property
@@ -147,7 +147,7 @@ class EdgeOutbox(NamesOfJet):
         return not any(self._buckets) and all(each.is_empty for each in self._ways)
 
     def begin_call(self) -> None:
-        """Let the processor offer refused items again: it has returned, and is called once more."""
+        """Accept refused items again: the processor has returned, and is called once more."""
         self._has_refused_now = False
 
     def close(self) -> None:

@@ -89,7 +89,7 @@ class ProcessorTasklet:
     # ------------------------------------------------------------------------------------------------- begin and end
 
     def start(self) -> None:
-        """Let the processor get ready."""
+        """Initialize the processor."""
         self._calling(self.processor.init, self._outbox, self.context)
 
     def restore(self, entries: Sequence[tuple[Any, Any]], state: TaskletState) -> None:
@@ -110,7 +110,7 @@ class ProcessorTasklet:
         self._is_restoring = bool(entries)
 
     def _has_restored(self) -> bool:
-        """Let a restored processor finish, unless it has; return whether that is done."""
+        """Finish the restoration of a processor, unless that is done; return whether it is done."""
         if self._is_restoring and self._asking("finish_snapshot_restore"):
             self._is_restoring = False
         return not self._is_restoring
@@ -121,7 +121,7 @@ class ProcessorTasklet:
         return error
 
     def save(self) -> bool:
-        """Let the processor save, as far as the outbox takes its output meanwhile; return whether it is done."""
+        """Save the state of the processor, as far as the outbox takes its output; return whether it is done."""
         if self.has_ended:
             self.saved = {}
             return True
@@ -418,6 +418,6 @@ class OwnThread:
         return calls != self._seen
 
     def stop(self) -> None:
-        """Let the thread end behind the call that it is in, and wait for that."""
+        """End the thread after its current call, and wait for that."""
         self._stops.set()
         self._thread.join()

@@ -419,7 +419,7 @@ class Composition:
         return _States(self.left.initializer(), self.right.initializer())
 
     def integrate(self, states: _States, item: Any, downstream: Downstream[Any]) -> bool:
-        """Let `left` take an item and push into `right`; return whether both want more."""
+        """Send an item through `left` into `right`; return whether both want more."""
         wants_more = self.left.integrator(states.left, item, _Through(self.right, states, downstream))
         return wants_more is not False and not states.is_rejecting
 

@@ -112,7 +112,7 @@ class Nowhere:
         return self
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
-        """Let the tasks do their work; give no receipts."""
+        """Run the tasks; return no receipts."""
         deque(items, maxlen=0)
         # Makes this a generator, which reads nothing before a receipt is asked for.
         yield from ()

@@ -181,7 +181,7 @@ _CHUNK = 512
 
 
 def _survivor(choose: Callable[[list[Any]], Any], held: list[Any], items: Iterable[Any]) -> list[Any]:
-    """Let `choose` take one of the held and the next few `items`, again and again; hold the one it took last."""
+    """Fold items by `choose`, which selects one of the buffered and the next few `items`; buffer its last selection."""
     for few in pieces(items, _CHUNK):
         # A few hundred at a time: `min` and `max` iterate over a list in C.
         held = [choose([*held, *few])]

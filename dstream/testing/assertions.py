@@ -134,7 +134,7 @@ _BATCH = 512
 
 
 def assert_ordered(items: Iterable[T]) -> Sink[T, None]:
-    """Let a run fail unless exactly these items arrive, in this order.
+    """Fail a run unless exactly these items arrive, in this order.
 
     `1`, `1.0` and `True` differ, every NaN is the same.
 
@@ -151,7 +151,7 @@ def assert_ordered(items: Iterable[T]) -> Sink[T, None]:
 
 
 def assert_any_order(items: Iterable[T]) -> Sink[T, None]:
-    """Let a run fail unless exactly these items arrive, each as often, in any order.
+    """Fail a run unless exactly these items arrive, each as often, in any order.
 
     Items need no hash. `1`, `1.0` and `True` differ, every NaN is the same.
 
@@ -169,7 +169,7 @@ def assert_any_order(items: Iterable[T]) -> Sink[T, None]:
 
 
 def assert_contains(items: Iterable[T]) -> Sink[T, None]:
-    """Let a run fail unless these items arrive, each at least as often as here, in any order, among any others.
+    """Fail a run unless these items arrive, each at least as often as here, in any order, among any others.
 
     Args:
         items: the items; all are kept.
@@ -184,7 +184,7 @@ def assert_contains(items: Iterable[T]) -> Sink[T, None]:
 
 
 def assert_collected(fn: Callable[[list[T]], object]) -> Sink[T, None]:
-    """Let a run fail if `fn` does: it takes the list of all items, in encounter order, in the caller's process.
+    """Fail a run if `fn` does: it takes the list of all items, in encounter order, in the caller's process.
 
     Args:
         fn: raises what is wrong, as `assert` does. What it returns does not count.
@@ -201,7 +201,7 @@ def assert_collected(fn: Callable[[list[T]], object]) -> Sink[T, None]:
 
 
 def assert_collected_eventually(seconds: float, fn: Callable[[list[T]], object]) -> Sink[T, None]:
-    """Let a run fail if `fn` still does when these seconds are over; it takes the list of the items so far.
+    """Fail a run if `fn` still does when these seconds are over; it takes the list of the items so far.
 
     Of bounded data there is one moment to look, when all items are there, however long that took: `seconds` is how
     long a run without an end is given.

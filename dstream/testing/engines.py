@@ -126,7 +126,7 @@ def on_both_engines(*, partitions: Iterable[int] = ...) -> Callable[[F], F]: ...
 
 
 def on_both_engines(test: Any = None, /, *, partitions: Iterable[int] = (1, 2, 3)) -> Any:
-    """Let pytest run a test on the local engine, and on Spark with each number of partitions.
+    """Run a test of pytest on the local engine, and on Spark with each number of partitions.
 
     The test takes `ctx`, a context with empty collections in memory, which is also the default one.
     Where the test does not set in how many partitions `ctx.stream(items)` puts the items, it puts

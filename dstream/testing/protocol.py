@@ -173,7 +173,7 @@ class ProcessorRun:
         self.snapshot()
 
     def complete(self, goes_on: Callable[[], bool] = lambda: True) -> bool:
-        """Let it complete, and save between two calls.
+        """Call `complete` until it is done, and save between two calls.
 
         Args:
             goes_on: whether to call it again.

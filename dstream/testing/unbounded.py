@@ -370,7 +370,7 @@ class Epochs:
         self._states: StatesOfSteps = self._no_states()
 
     def _start_clock(self, now: float) -> None:
-        """Let the job start, and find its sources, at the reading of the first epoch."""
+        """Start the job, and find its sources, when the first epoch is read."""
         sources = {stage: mark._replace(found_at=now) for stage, mark in self._record.sources.items()}
         self._started_at, self._record = now, replace(self._record, now=now, sources=sources)
 

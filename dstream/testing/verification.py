@@ -89,7 +89,7 @@ class VerifiedProcessor:
     is_completed: bool = True
 
     def input(self, items: Iterable[Any]) -> VerifiedProcessor:
-        """Let it have one inbound edge.
+        """Add one inbound edge.
 
         Args:
             items: arrive by it; each `Watermark` among them moves time, is forwarded, and is expected in the output.
@@ -97,7 +97,7 @@ class VerifiedProcessor:
         return self.inputs([items])
 
     def inputs(self, edges: Iterable[Iterable[Any]], *, priorities: Sequence[int] | None = None) -> VerifiedProcessor:
-        """Let it have several inbound edges.
+        """Add several inbound edges.
 
         Args:
             edges: the items of each.
@@ -113,19 +113,19 @@ class VerifiedProcessor:
         return replace(self, edges=taken, priorities=given)
 
     def disable_snapshots(self) -> VerifiedProcessor:
-        """Let it never be saved."""
+        """Disable snapshots."""
         return replace(self, runs=tuple(run for run in self.runs if run not in RUNS[1:]))
 
     def disable_progress_assertion(self) -> VerifiedProcessor:
-        """Let calls do nothing, as those that wait for something outside."""
+        """Accept calls that do nothing, as those that wait for another system."""
         return replace(self, limits=replace(self.limits, asserts_progress=False))
 
     def disable_complete_call(self) -> VerifiedProcessor:
-        """Let it never complete, as behind an input without an end."""
+        """Leave out the call of `complete()`, as behind an input without an end."""
         return replace(self, is_completed=False)
 
     def disable_run_until_completed(self, timeout: float | timedelta) -> VerifiedProcessor:
-        """Let `complete()` be called for some time, and never be done, as that of a source without an end.
+        """Call `complete()` for some time, although it is never done, as that of a source without an end.
 
         Args:
             timeout: seconds, or a timedelta; what was emitted until then is compared.

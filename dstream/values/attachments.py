@@ -130,7 +130,7 @@ def files_here() -> JobFiles | None:
 
 
 def of_job(files: JobFiles | None) -> None:
-    """Let this thread, started by one that runs a job, find the files of the job."""
+    """Share the files of a job with this thread, which a thread of the job has started."""
     _here.set(files)
 
 
@@ -141,7 +141,7 @@ def is_of_a_job(folder: str) -> bool:
 
 @contextmanager
 def using_files(files: JobFiles | None) -> Iterator[None]:
-    """Let this thread find the files of a job, and all threads its modules.
+    """Make the files of a job available to this thread, and its modules to all threads.
 
     Raises:
         IllegalStateError: another job that runs in this process brings a module of the same name, and of other content.

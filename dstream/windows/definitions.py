@@ -37,7 +37,7 @@ def tumbling(size: int | timedelta) -> FrameWindow:
 
 
 def sliding(size: int | timedelta, by: int | timedelta) -> FrameWindow:
-    """Let a window move over time in steps: an item belongs to each of the `size / by` windows that hold its timestamp.
+    """Move a window over time in steps: an item belongs to each of the `size / by` windows that hold its timestamp.
 
     Args:
         size: how long a window is: milliseconds, or a timedelta; a multiple of `by`.

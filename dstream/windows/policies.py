@@ -31,7 +31,7 @@ __all__ = [
 
 
 def limiting_lag(lag: int | timedelta) -> WatermarkPolicy:
-    """Let the watermark follow the greatest timestamp at a distance.
+    """Keep the watermark at a distance behind the greatest timestamp.
 
     Args:
         lag: the distance, in milliseconds or as a timedelta: how much older than the newest an event may be.
@@ -46,7 +46,7 @@ def limiting_lag(lag: int | timedelta) -> WatermarkPolicy:
 
 
 def limiting_lag_and_delay(lag: int | timedelta, max_delay: float | timedelta) -> WatermarkPolicy:
-    """Let the watermark follow the greatest timestamp, and no event wait longer for it than a time by the clock.
+    """Keep the watermark behind the greatest timestamp, where no event waits longer for it than a time by the clock.
 
     The watermark reaches the greatest timestamp when `max_delay` has passed since that was seen, also where time in the
     events goes slower than the clock. The delay is kept in 16 steps, so it may be longer by a sixteenth.
@@ -65,7 +65,7 @@ def limiting_lag_and_delay(lag: int | timedelta, max_delay: float | timedelta) -
 
 
 def limiting_timestamp_and_wall_clock_lag(lag: int | timedelta, wall_lag: float | timedelta) -> WatermarkPolicy:
-    """Let the watermark follow the greatest timestamp, and the clock, whichever is ahead.
+    """Keep the watermark behind the greatest timestamp or the clock, whichever is ahead.
 
     The clock counts from the start, also before the first event.
 
@@ -83,7 +83,7 @@ def limiting_timestamp_and_wall_clock_lag(lag: int | timedelta, wall_lag: float 
 
 
 def limiting_lag_and_lull(lag: int | timedelta, max_lull: float | timedelta) -> WatermarkPolicy:
-    """Let the watermark follow the greatest timestamp, and after a pause without events go on with the clock.
+    """Keep the watermark behind the greatest timestamp, and advance it with the clock after a pause without events.
 
     Args:
         lag: the distance to the greatest timestamp, in milliseconds or as a timedelta.

@@ -213,7 +213,7 @@ def _lost(value: Any) -> LostValue | None:
 
 
 def keep_lost(connection: sa.Connection, lost: list[LostValue]) -> None:
-    """Let a driver make a `LostValue` where it would fail, and add each to `lost`: those of SQLite and psycopg can."""
+    """Configure a driver to make a `LostValue` where it would fail, and add each to `lost`: SQLite and psycopg can."""
     driver: Any = connection.connection.driver_connection
     if isinstance(driver, sqlite3.Connection):
         driver.text_factory = _texts(lost)
@@ -249,7 +249,7 @@ def _keeping(loader: Any, lost: list[LostValue]) -> Any:
 
 
 def refuse_months(connection: sa.Connection) -> None:
-    """Let a driver refuse intervals of months and years: psycopg makes 30 and 365 days of them (3.3)."""
+    """Configure a driver to refuse intervals of months and years: psycopg makes 30 and 365 days of them (3.3)."""
     if connection.dialect.driver == "psycopg":
         driver: Any = connection.connection.driver_connection
         driver.adapters.register_loader("interval", _interval_loader())

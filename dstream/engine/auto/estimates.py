@@ -173,7 +173,7 @@ class _Estimate:
         return self._returned(subplan)
 
     def _returned(self, subplan: SubplanEstimate) -> SubplanEstimate:
-        """Let the items come to the caller."""
+        """Add the cost of returning the items to the caller."""
         subplan.leave_columns()
         subplan.each_here += subplan.pickled
         # One process receives what all tasks send.
@@ -368,7 +368,7 @@ class _Estimate:
         return self._costs.steps.get(type(node).__name__) or self._costs.steps[""]
 
     def _shuffle(self, subplan: SubplanEstimate, results: float) -> None:
-        """Let the items of Spark's tasks change places; in this process, they do not move."""
+        """Add the cost of a shuffle of Spark; in this process, items do not move."""
         subplan.each_shared += self._costs.shuffled + (0.0 if subplan.is_columnar else subplan.pickled)
         subplan.finish(results, _ASSUMED)
         subplan.spread(self._cores)

@@ -81,7 +81,7 @@ class SubplanEstimate:
             self.is_columnar = False
 
     def multiply(self, factor: float) -> None:
-        """Let each item become `factor` items, for the same cost together."""
+        """Multiply the items by `factor`, for the same cost together."""
         self.items *= factor
         self.ratio *= factor
         self.each_here /= factor
@@ -94,7 +94,7 @@ class SubplanEstimate:
         self.multiply(_KEPT_BY_FILTER)
 
     def flatten(self) -> None:
-        """Let each item become several: a line of text its words."""
+        """Multiply the items as a `flat_map` does: a line of text becomes its words."""
         self.multiply(max(2.0, self.text_bytes / _BYTES_OF_WORD) if self.text_bytes else _MADE_BY_FLAT_MAP)
         self.text_bytes = 0.0
 

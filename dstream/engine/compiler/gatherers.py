@@ -187,7 +187,7 @@ def _in_one_task(
     note: str = "one item after another, in one task",
     decided: Sequence[Evaluation] = (),
 ) -> Items:
-    """Let one task take all items, or all states, in order."""
+    """Compile to one task that reads all items, or all states, in order."""
     return piped((Rows((rows,), 1, why=why),), node, whole, note, decided)
 
 

@@ -258,7 +258,7 @@ class AdaptiveJoin:
         return self._travelling(self.candidates[0], InFunction("", payloads))
 
     def _travelling(self, is_left: IsLeft, sent: Payloads) -> Move:
-        """Let a side travel to each task of the other one."""
+        """Broadcast a side to each task of the other one."""
         other = not is_left
         passing: Items = (self._kept(other),) if other in self.kept else self._items(other)
         side = None if other in self.kept else self._side(other)
@@ -279,7 +279,7 @@ class AdaptiveJoin:
             yield Rows((Taken(self.kept[is_left], vertices.BESIDE_AND_WATERMARKS),), None)
 
     def _all_move(self) -> Move:
-        """Let both sides meet by key, the one that is held before the other one in each partition."""
+        """Shuffle both sides by key, the buffered one before the other one in each partition."""
         node = self.node
         if not self.counts:
             raise UnsupportedError(

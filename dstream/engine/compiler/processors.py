@@ -246,7 +246,7 @@ def in_parts(node: ProcessorGraph, inputs: Sequence[Items], compiling: Compiling
 
 
 def _by_one_task(node: ProcessorGraph, inputs: Sequence[Items], receipts: Op, facts: ClusterFacts) -> Items:
-    """Let one task read all inlets, in the order of their priorities, and run all processors."""
+    """Compile a graph to one task, which reads all inlets in the order of their priorities and runs all processors."""
     order = by_priority(node.graph.inlets)
     items = one_after_another(tuple(chain.from_iterable(piped(inputs[each], None, Inlet(each)) for each in order)))
     if not inputs:

@@ -268,7 +268,7 @@ def across(
     decided: Sequence[Evaluation] = (),
     gives: OutputFormat | None = None,
 ) -> Items:
-    """Let the one partition that there is run an operation, or run it across several.
+    """Run an operation in the only partition, or across several.
 
     Args:
         node: the operation.
@@ -313,7 +313,7 @@ def _of_items(operation: Operation, items: Iterator[Any], task: Task) -> Iterato
 
 
 def _endless_in_one_task(node: Node, items: Items) -> Items:
-    """Let one task read items that do not end, unless a prefix of them, which does end, is wanted."""
+    """Read unbounded items in one task, unless only a prefix of them is needed."""
     if all(isinstance(each, Splits) for each in items):
         return in_one_task(items)
     if isinstance(node, Limit | TakeWhile):

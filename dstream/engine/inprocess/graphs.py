@@ -93,7 +93,7 @@ class InProcessGraphRun(GraphRun):
                 yield from rows_of_task(output, items, task)
 
     def give(self, vertex: Vertex) -> None:
-        """Let the tasks of the last vertex that run in this process give items or containers that are not pickled."""
+        """Configure the tasks of the last vertex in this process: their items or containers are not pickled."""
         self._given = vertex
 
     def output_of(self, vertex: Vertex) -> Sink:

@@ -158,7 +158,7 @@ class InProcessTask(StageTask):
 
 
 def counted(items: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Let a task of this process count its items; it is an operation that can be copied with the others.
+    """Count the items of a task of this process: an operation that can be copied with the others.
 
     A task elsewhere, where a run that moved continues, counts none.
     """

@@ -32,7 +32,7 @@ __all__ = ["entries_of_graph"]
 
 @start.register
 def _(node: OverEpochs, task: LocalTask) -> Iterator[Any]:
-    """Let time pass for a step that reads nothing."""
+    """Advance the time of a step that reads nothing."""
     return operation(node)(iter(()), task)
 
 

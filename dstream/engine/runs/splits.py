@@ -293,7 +293,7 @@ _AS_THEY_ARE = Splits(())
 
 
 def _through(levels: list[_Level], piece: Piece) -> Piece | None:
-    """Let a piece pass the levels around it, innermost first; levels that have given their last one are left."""
+    """Apply the levels around a piece to it, innermost first; levels that have given their last one are left."""
     operations: list[Operation] = []
     for depth in range(len(levels) - 1, -1, -1):
         level = levels[depth]

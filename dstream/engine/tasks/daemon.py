@@ -100,7 +100,7 @@ class Collecting:
 
 
 def _renew_chance() -> None:
-    """Let each worker draw numbers of its own.
+    """Seed the random numbers of a worker.
 
     Python's generator does that itself; NumPy's would continue at the state of the parent.
     """

@@ -364,7 +364,7 @@ _OF_BOOLS: dict[str, Callable[[Any, Any], Any]] = {"&": np.logical_and, "|": np.
 
 
 def _powers(left: Ints | Floats | Bools, right: Ints | Floats | Bools) -> Column:
-    """Let Python raise floats to a power: other digits come out elsewhere."""
+    """Raise floats to a power in Python: other libraries return other digits."""
     bases, exponents = (each.tolist() for each in np.broadcast_arrays(left.values, right.values))
     return made(lambda: list(map(operator.pow, bases, exponents)))
 

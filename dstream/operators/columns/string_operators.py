@@ -30,7 +30,7 @@ __all__ = [
 
 
 def _on_texts(apply: Callable[[Any], Column]) -> Column:
-    """Let the functions of texts give a column.
+    """Evaluate the functions of strings to a column.
 
     Raises:
         NotColumnar: they withhold it, or the texts become too long for Arrow.
@@ -140,6 +140,6 @@ def length_of(of: Column) -> Column:
 
 
 def number_of_texts(function: str, of: Strings) -> Column:
-    """Let Python read each text as an `int` or a `float`: others read more, and less."""
+    """Parse each string as an `int` or a `float` in Python: other parsers accept more, and less."""
     texts = of.tolist()
     return made(lambda: list(map(KNOWN[function], texts)))

@@ -135,7 +135,7 @@ def matched(
 def _in_parts(
     index: Index, held: Iterator[list[Pair]], passing: Iterable[Pair], matching: Matching, bound: Bound, level: int
 ) -> Iterator[Entry[Any, Any]]:
-    """Let both sides go to files by the hash of the key, and join each pair of files."""
+    """Write both sides to files by the hash of the key, and join each pair of files."""
     held_parts = in_files(chain(_drained(index), chain.from_iterable(held)), level)
     bound.spilled()
     for part, other in zip(held_parts, in_files(passing, level), strict=True):

@@ -151,7 +151,7 @@ class _WaitingItems(KeyStates[_Sides]):
                 yield max(time, timestamp), (other, item) if number else (item, other)
 
     def _take(self, number: int, key: Any, timestamp: int, item: Any) -> _Waiting:
-        """Let an item wait, and return the items of the other input."""
+        """Buffer an item, and return the items of the other input."""
         self._arrived.add(number, key, timestamp, item)
         return self._add(number, key, timestamp, item)[1 - number]
 

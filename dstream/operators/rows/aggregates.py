@@ -431,7 +431,7 @@ def calls_of(node: Stateful) -> Callable[[], StatefulCalls]:
 def _in_order(
     calls: Callable[[], StatefulCalls], key: Callable[[Any], Any] | None, step: Step, items: Iterator[Any], task: Task
 ) -> Iterator[Any]:
-    """Let the items pass their states one after another."""
+    """Apply the items to their states one after another."""
     made, key_of = calls(), step.guard(functools.partial(item_key, key)) if key is not None else None
     for item in items:
         yield from made.of(None if key_of is None else key_of(item), item)

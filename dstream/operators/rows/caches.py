@@ -66,7 +66,7 @@ class Caches:
         return copy
 
     def clear(self) -> None:
-        """Let go of everything."""
+        """Release all items."""
         self._fetched = WeakKeyDictionary()
         self._slots = WeakKeyDictionary()
 

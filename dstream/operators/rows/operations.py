@@ -362,7 +362,7 @@ def _top(
 
 
 def written(writer: Writer, step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Let `writer` take the items; give its receipts."""
+    """Write the items with `writer`; yield its receipts."""
     with naming(step):
         yield from writer.write(items)
         # A writer may stop early, and the whole range of an epoch counts as read.

@@ -131,7 +131,7 @@ class ShardedStepState(SharedInProcess):
                 raise
 
     def relieve(self) -> bool:
-        """Let the shards of this process move to disk that can, those of earlier epochs and tasks too."""
+        """Move the shards of this process to disk that can be moved, those of earlier epochs and tasks too."""
         # A list, since `any` of a generator would stop at the first shard that moves.
         mine = [_moved(each.state) for each in self._kept.values()]
         return any([*mine, kept_shards.visit(self.job, self.version, _moved)])

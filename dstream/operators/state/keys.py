@@ -128,7 +128,7 @@ class KeyStates(Generic[S]):
         return self._due(self._states[key]) if self._due is not None and key in self._states else None
 
     def _put(self, key: Any, state: S) -> None:
-        """Let a key have a state, in place of another one if it has one."""
+        """Set the state of a key; it replaces an earlier one."""
         self._states[key] = state
         self._touched[key] = None
         self._note(key, state)
@@ -138,7 +138,7 @@ class KeyStates(Generic[S]):
             self._deadlines.note(key, self._due(state))
 
     def _remove(self, key: Any) -> S:
-        """Let a key have no state, and return the one that it had."""
+        """Remove the state of a key, and return it."""
         self._removed[key] = None
         self._touched.pop(key, None)  # If it arrives again, an equal key such as 1.0 for 1 takes its place.
         self._deadlines.forget(key)

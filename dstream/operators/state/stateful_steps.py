@@ -236,7 +236,7 @@ class _Run:
                 self._relieve()
 
     def ended(self, error: BaseException | None) -> None:
-        """Let the processors of a shard whose outputs were not all taken know why; the shard is not kept."""
+        """Close the processors of the open shard with the error, if its outputs were not all read; it is not kept."""
         if isinstance(self._opened, ClosesProcessors):
             self._opened.close_processors(error)
 
@@ -249,7 +249,7 @@ class _Run:
         return [each for each in range(count) if target_of(each, count, gathered.targets) == gathered.target]
 
     def _relieve(self) -> None:
-        """Let state move to disk where this process occupies more than it may."""
+        """Move state to disk if this process occupies more than its bound."""
         now = perf_counter()
         if now - self._looked_at < _SOON:
             return

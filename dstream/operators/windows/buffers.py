@@ -154,7 +154,7 @@ class FrameBuffer:
             self._combine(held, groups)
 
     def put(self, end: int, groups: Groups) -> None:
-        """Let containers take the place of those of the same keys in a frame."""
+        """Replace the containers of the same keys in a frame."""
         held = self._frames.get(end)
         if held is None:
             self._add(end, dict(groups))
@@ -256,12 +256,12 @@ class Slide:
                 return
 
     def leave(self, frames: FrameBuffer, until: int) -> None:
-        """Let the frames go out that end at `until` or before."""
+        """Remove the frames that end at `until` or before."""
         while self._ends and self._ends[0] <= until:
             self._inside.leave(frames[self._ends.popleft()])
 
     def _enter(self, frames: FrameBuffer, until: int) -> int:
-        """Let the frames come in that end at `until` or before; return the place of the one behind them."""
+        """Add the frames that end at `until` or before; return the place of the one behind them."""
         ahead = bisect_right(frames.ends, self._entered)
         while ahead < len(frames.ends) and frames.ends[ahead] <= until:
             self._entered = frames.ends[ahead]
@@ -279,7 +279,7 @@ class SlidingContainer(Protocol):
         ...
 
     def leave(self, groups: Groups) -> None:
-        """Let the first frame go."""
+        """Remove the first frame."""
         ...
 
     def groups(self) -> Groups:

@@ -92,7 +92,7 @@ class SessionBuffer:
         self._wait(key)
 
     def put(self, key: Any, sessions: list[Session]) -> None:
-        """Let sessions take the place of all of a key."""
+        """Replace all sessions of a key."""
         self._sessions[key] = [list(session) for session in sessions]
         self._wait(key)
 
@@ -144,7 +144,7 @@ class SessionBuffer:
                 raise
 
     def _wait(self, key: Any) -> None:
-        """Let a key wait, unless it does already under an end that is no later than that of its first session."""
+        """Queue a key, unless it is queued under an end that is no later than that of its first session."""
         end = self._sessions[key][0][1]
         if self._wakes.get(key, end + 1) > end:
             self._wakes[key] = end

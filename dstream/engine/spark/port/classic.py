@@ -218,7 +218,7 @@ class ClassicPort:
 
     @contextmanager
     def _carrying(self, stage: str) -> Iterator[None]:
-        """Let the jobs that start in this thread meanwhile carry a stage."""
+        """Attach a stage to the jobs that start in this thread meanwhile."""
         context = self.session.sparkContext
         try:
             context.setLocalProperty(CARRIED, stage)
@@ -391,7 +391,7 @@ class ClassicJobs:
 
 @contextmanager
 def _interpreter_of_the_driver(context: SparkContext) -> Iterator[None]:
-    """Let the function that is defined meanwhile run on this interpreter, also in a session that the user started.
+    """Set this interpreter for the function that is defined meanwhile, also in a session that the user started.
 
     PySpark would take the first `python3` on the PATH, which may know nothing of this environment.
     """

@@ -53,7 +53,7 @@ _awaited: list[tuple[int, Callable[[], None]]] = []
 
 @contextmanager
 def interruptible(cancel: Callable[[], None]) -> Iterator[None]:
-    """Let Ctrl-C `cancel` the wait of the main thread meanwhile."""
+    """Call `cancel` on Ctrl-C while the main thread waits."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -66,7 +66,7 @@ def interruptible(cancel: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def cancelling() -> Iterator[None]:
-    """Let Ctrl-C cancel `interruptible` waits, unless the user has a handler of their own.
+    """Handle Ctrl-C by canceling `interruptible` waits, unless the user has a handler of their own.
 
     Python's own handler, which notebooks have, lets PySpark 4.3 wait for the end of the job before a
     KeyboardInterrupt is raised; that of PySpark cancels the jobs of everybody who shares Spark.

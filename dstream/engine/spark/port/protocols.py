@@ -34,7 +34,7 @@ class SparkJobs(Protocol):
     """The Spark jobs of one terminal operation, known by a tag."""
 
     def named(self, description: str) -> AbstractContextManager[None]:
-        """Let the jobs that start in this thread meanwhile be of this operation.
+        """Attribute the jobs that start in this thread meanwhile to this operation.
 
         The user's own properties of jobs in the thread are restored at the end.
         """

@@ -139,7 +139,7 @@ class SparkRun(PlanRun[LastRows]):
             self.recovered.__exit__(*exc_info)
 
     def end_services(self, before: BaseException | None) -> None:
-        """Let workers destroy shared services; a failure there does not hide an earlier one."""
+        """Destroy the shared services of workers; a failure there does not hide an earlier one."""
         services = self.runner.options.services
         failed = None if services is None else services.end()
         if failed is not None and (before is None or isinstance(before, GeneratorExit)):

@@ -50,7 +50,7 @@ class ServiceListener:
         return DriverAddress(self._host, self._listening.getsockname()[1], self._secret)
 
     def end(self) -> BaseException | None:
-        """Let the workers destroy their services, and wait for that; return the first failure there, if any.
+        """Destroy the services of the workers, and wait for that; return the first failure there, if any.
 
         One that is busy for longer destroys its services later, and one that was killed does not.
         """

@@ -71,7 +71,7 @@ class OperationJobs:
 
     @contextmanager
     def job(self, call: Call) -> Iterator[None]:
-        """Let the jobs that start meanwhile be for `call`."""
+        """Attribute the jobs that start meanwhile to `call`."""
         # A run that was cancelled between two jobs starts no other one.
         self._check()
         self.call = call

@@ -106,7 +106,7 @@ def is_this_machine(master: str | None) -> bool:
 
 
 def _sockets(config: Mapping[str, str]) -> dict[str, str]:
-    """Let Spark and its workers talk over sockets in a folder of ours, where the system and the user let it.
+    """Connect Spark and its workers by sockets in a folder of ours, where the system and the user allow it.
 
     Over TCP the end of a job waits 40 ms for an acknowledgement (4.3), half of what a small job takes.
     """
@@ -127,7 +127,7 @@ def _folder_of_sockets() -> str | None:
 
 
 def _blocks(config: Mapping[str, str]) -> dict[str, str]:
-    """Let Spark keep shuffle and spill files in a folder of ours, unless the user has named one.
+    """Set a folder of ours for Spark's shuffle and spill files, unless the user has named one.
 
     Its own folders in the temporary folder may be read by every user of the machine (4.3).
     """

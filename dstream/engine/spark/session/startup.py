@@ -383,7 +383,7 @@ def submitted(name: str) -> str | None:
 
 @contextmanager
 def _environment(master: str, config: Mapping[str, str], java_options: str) -> Iterator[None]:
-    """Let workers run this interpreter, and Spark's own cluster on one machine find Spark."""
+    """Set this interpreter for workers, and the location of Spark for its own cluster on one machine."""
     import pyspark
 
     wanted = {"PYSPARK_PYTHON": sys.executable}
@@ -476,7 +476,7 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 
 def end_java() -> str:
-    """Let the Java of this process, whose session has stopped, end by itself; return the path of its classes."""
+    """Disconnect the Java of this process, whose session has stopped, so that it ends; return its class path."""
     from pyspark import SparkContext
 
     gateway: Any = SparkContext._gateway
@@ -488,7 +488,7 @@ def end_java() -> str:
 
 
 def forget_java() -> None:
-    """Let the next session start a Java process: PySpark (4.3) keeps the way to the one that is gone."""
+    """Forget the lost Java process, so that the next session starts one: PySpark (4.3) keeps the connection to it."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession, SQLContext
 
