@@ -16,8 +16,8 @@ DECISIONS = ROOT / "docs" / "decisions"  # they quote what was tried, also what 
 PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md") if DECISIONS not in path.parents)
 SERVERS = {"docs/how-to/use-kafka.md": ("KAFKA", "broker")}
 """What a page finds the address of a server in, and the fixture that starts that."""
-WITH_JAVA = {"docs/concepts/engines.md", "docs/concepts/errors.md", "docs/index.md"}
-"""The pages about Java, and about the default engine, which Java of `spark-submit` decides: they start their own."""
+WITH_JAVA = {"docs/concepts/engines.md", "docs/index.md"}
+"""The pages about the default engine, which Java of `spark-submit` decides: they start their own."""
 
 EXAMPLE = """\
 # A page
