@@ -12,7 +12,7 @@ What users call:
 - `session`: `connect()` and `Context`.
 - `jobs`: submitted pipelines that survive a crash.
 - `collections`: maps, lists, caches and sets in a storage.
-- `sources`, `reducers`: where items are read and written.
+- `sources`, `reducers`: factories of sources and sinks.
 - `collectors`, `gatherers`, `windows`: reductions, operations on neighbouring items, windows over event time.
 - `values`: `Optional`, `Entry`, `DeadLetter` and other values that results contain.
 - `errors`: every exception that is raised.

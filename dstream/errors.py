@@ -36,11 +36,11 @@ __all__ = [
 
 
 class DStreamError(Exception):
-    """The root of every error that dstream itself raises."""
+    """The base class of every error that dstream raises."""
 
 
 class IllegalStateError(DStreamError, RuntimeError):
-    """The object cannot do this now: a closed stream, a duplicate key, a second `build`."""
+    """An operation that the state of the object does not allow: a closed stream, a duplicate key, a second `build`."""
 
 
 class CollectionDestroyedError(IllegalStateError):
@@ -52,81 +52,81 @@ class JobExistsError(IllegalStateError):
 
 
 class JobTakenOverError(IllegalStateError):
-    """Another driver has taken this job over, since this one could not be seen; nothing of this one's is committed."""
+    """Another driver has taken this job over, since its heartbeat was missing; this driver commits nothing more."""
 
 
 class NullElementError(DStreamError, TypeError):
-    """A None stands where None is refused."""
+    """A None where None is refused."""
 
 
 class UnstableKeyError(DStreamError, TypeError):
-    """A key cannot be grouped safely: its hash or its equality does not survive a process border."""
+    """A key without a stable hash and equality across processes."""
 
 
 class NoSuchElementError(DStreamError, LookupError):
-    """An empty `Optional` was asked for its value."""
+    """A request for the value of an empty `Optional`."""
 
 
 class CacheNotExistsError(DStreamError, LookupError):
-    """The cache was never configured."""
+    """A cache that was never configured."""
 
 
 class SerializationError(DStreamError, TypeError):
-    """A function or an item cannot travel to the workers, or a pipeline to a driver; the message names the obstacle."""
+    """A function or an item that cannot be pickled for the workers, or a pipeline for a driver; the message names it."""
 
 
 class UnsupportedError(DStreamError, NotImplementedError):
-    """dstream does not do this here; the message names the operation and the engine."""
+    """An operation that is not implemented, or not on this engine; the message names both."""
 
 
 class SourceError(DStreamError, OSError):
-    """A source cannot be read: it is missing, torn, or of another format than declared."""
+    """A source that cannot be read: it is missing, truncated, or of another format than declared."""
 
 
 class SourceUnavailableError(SourceError, ConnectionError):
-    """The system behind a source does not answer now; a retry may help, and a job that has run does so."""
+    """A system that a source reads is unavailable; a retry may succeed, and a job that has run before restarts."""
 
 
 class SinkError(DStreamError, OSError):
-    """A sink cannot store its input: its file, server or table is missing, full, or refuses it."""
+    """A sink that cannot write its input: its file, server or table is missing, full, or refuses it."""
 
 
 class SinkTakenError(SinkError):
-    """Another process is at work in the sink, such as a driver that was stopped and goes on; to try again may help."""
+    """Another process writes into the sink, such as a driver that was paused and has resumed; a retry may succeed."""
 
 
 class SinkUnavailableError(SinkError, ConnectionError):
-    """The system behind a sink does not answer now; a retry may help, and a job that has run does so."""
+    """A system that a sink writes to is unavailable; a retry may succeed, and a job that has run before restarts."""
 
 
 class SetupError(DStreamError, RuntimeError):
-    """This machine lacks something that the engine needs, such as Java."""
+    """A requirement of the engine that is missing on this machine, such as Java."""
 
 
 class ConfigurationError(DStreamError, ValueError):
-    """The environment or the file `dstream.toml` has an impossible setting; the message names the place."""
+    """An invalid setting in the environment or in the file `dstream.toml`; the message names its source."""
 
 
 class CancelledError(DStreamError, RuntimeError):
-    """A run was cancelled before it had a result."""
+    """A run that was cancelled before it had a result."""
 
 
 class EngineError(DStreamError, RuntimeError):
-    """The engine failed outside the user's functions: a worker was killed, a disk is full."""
+    """A failure of the engine outside of the user's functions: a worker was killed, a disk is full."""
 
 
 class ColumnsDifferError(EngineError):
-    """With `columns="verify"`: columns gave something else than the functions do. To run it again changes nothing."""
+    """A difference between columns and functions, found by `columns="verify"`; a retry fails in the same way."""
 
 
 class RemoteError(DStreamError, RuntimeError):
-    """The failure of a job in another process, where its own exception cannot be made again here.
+    """The failure of a job in another process, whose own exception cannot be rebuilt in this one.
 
     Attributes:
         type_name: the module and name of its class.
-        message: what it said.
-        notes: what was noted on it: what happened, where, and what to do.
-        traceback: how Python shows it there.
+        message: the message of the exception.
+        notes: the notes on it: what happened, where, and what to do.
+        traceback: the traceback as Python formats it.
     """
 
     def __init__(self, type_name: str, message: str, notes: Sequence[str] = (), traceback: str = "") -> None:
@@ -141,7 +141,7 @@ class RemoteError(DStreamError, RuntimeError):
 
 
 class LargeCaptureWarning(UserWarning):
-    """A function captures an object above 10 MB, which travels to every task."""
+    """A function that captures an object of more than 10 MB, which is sent to every task."""
 
 
 def __dir__() -> list[str]:
