@@ -72,7 +72,7 @@ class CacheNotExistsError(DStreamError, LookupError):
 
 
 class SerializationError(DStreamError, TypeError):
-    """A function or an item that cannot be pickled for the workers, or a pipeline for a driver; the message names it."""
+    """A function or an item that cannot be pickled for the workers, or a pipeline for a driver; it is named."""
 
 
 class UnsupportedError(DStreamError, NotImplementedError):
