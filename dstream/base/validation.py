@@ -1,6 +1,6 @@
 """Validation of stored data, all of which is input: any writer of the storage may have chosen it.
 
-`docs/security.md` lists for each file and each key what is checked.
+`docs/reference/checks-of-a-storage.md` lists for each file and each key what is checked.
 """
 
 from __future__ import annotations
