@@ -1,7 +1,7 @@
 """The Core API: graphs of processors, for authors of vertices.
 
-`dag` and `vertices` have the graph, `abstract_processor`, `block_processor` and `traversers` the bases of processors,
-`suppliers` a shorter way to write one. `processors` is the library; `plan` makes the plan of a graph.
+`dag` and `vertices` define the graph; `abstract_processor`, `block_processor` and `traversers` the base classes of
+processors, `suppliers` a short form for simple ones. `processors` is the library; `plan` makes the plan of a graph.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ _CONTRACTS = {
 if not TYPE_CHECKING:  # A type checker would take it for every name.
 
     def __getattr__(name: str) -> Any:
-        """Load the module of a name at its first use: a worker that runs processors needs few of them."""
+        """Import the module of a name on first use: a worker that runs processors needs only some of them."""
         home = f"{__name__}.{_HOMES[name]}" if name in _HOMES else _CONTRACTS.get(name)
         if home is None:
             if name == "processors":

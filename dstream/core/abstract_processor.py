@@ -21,8 +21,8 @@ _SEVERAL = 5
 class AbstractProcessor(Processor):
     """A processor that gets items one by one; a subclass overrides `try_process`, and often `complete`.
 
-    An item that is not done stays at the head of the inbox and is offered again. So what emits several items for one
-    keeps its place: `flat_mapper` and `emit_from_traverser` do.
+    An item that is not done stays at the head of the inbox and is offered again. A method that emits several items for
+    one must therefore remember its position, as `flat_mapper` and `emit_from_traverser` do.
 
     Example:
         >>> from dstream.core import DAG, AbstractProcessor
@@ -137,17 +137,17 @@ class AbstractProcessor(Processor):
     def emit_from_traverser(self, traverser: Traverser[Any] | Iterator[Any], to: Targets = None) -> bool:
         """Emit items until there are none at the moment, or one is not taken.
 
-        That one is kept for the next call with the same traverser.
+        The refused item is buffered for the next call with the same traverser.
 
         Args:
-            traverser: a traverser, or an iterator; it keeps its place, so the next call gets the same one.
+            traverser: a traverser, or an iterator; it remembers its position, so pass the same object to the next call.
             to: the ordinals of the edges; None: all.
 
         Returns:
             True when all were taken.
 
         Raises:
-            TypeError: it is neither, as a list, which has no place to keep.
+            TypeError: `traverser` is neither, such as a list, which has no position.
         """
         following = _following(traverser)
         offer = self.outbox.offer
@@ -178,10 +178,10 @@ class AbstractProcessor(Processor):
     def emit_from_traverser_to_snapshot(
         self, traverser: Traverser[tuple[Any, Any]] | Iterator[tuple[Any, Any]]
     ) -> bool:
-        """Save entries until there are no more, or one is not taken, which is kept for the next call.
+        """Save entries to the snapshot until none is left or one is refused, which is buffered for the next call.
 
         Args:
-            traverser: of pairs `(key, value)`; it keeps its place, so the next call gets the same one.
+            traverser: of pairs `(key, value)`; it remembers its position, so pass the same object to the next call.
 
         Returns:
             True when all were taken.
@@ -209,8 +209,8 @@ class AbstractProcessor(Processor):
         """Return a mapper that emits all results of a function for an item, over as many calls as it takes.
 
         Args:
-            fn: gives a traverser, anything that can be iterated, or None for no items. What a lambda is given has the
-                type that the mapper is annotated with:
+            fn: returns a traverser, an iterable, or None for no items. The parameter of a lambda has the type that the
+            mapper is annotated with:
                 `self.words: FlatMapper[str] = self.flat_mapper(lambda line: line.split())`.
             to: the ordinals of the edges; None: all.
         """
@@ -222,13 +222,13 @@ class AbstractProcessor(Processor):
         """Store the arguments, and call `start`."""
         self._outbox = outbox
         self._context = context
-        # Looked up here, and not again for each item.
+        # Looked up once, instead of for each item.
         names = (f"try_process{ordinal}" for ordinal in range(_SEVERAL))
         self._methods = tuple(getattr(self, name) for name in names)
         self.start(context)
 
     def process(self, ordinal: int, inbox: Inbox) -> None:
-        """Process items until one is not done, which stays at the head of the inbox."""
+        """Process items until one is not done; it remains at the head of the inbox."""
         if self._context is None:
             raise self._not_started()
         process = self._methods[ordinal] if ordinal < _SEVERAL else partial(self.try_process, ordinal)

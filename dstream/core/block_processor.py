@@ -1,4 +1,4 @@
-"""`BlockProcessor`: a processor of whole blocks of items; `SavingProcessor`: one whose snapshot goes entry by entry."""
+"""`BlockProcessor`: a processor of blocks of items; `SavingProcessor`: one that saves a snapshot entry by entry."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def _no_none(emitted: T) -> T:
 
 
 class BlockProcessor(Processor):
-    """A processor of little cost for each item; a subclass overrides `made_of`.
+    """A processor with a low cost per item; a subclass overrides `made_of`.
 
-    Items that the outbox does not take are buffered here, and emitted before anything else happens.
+    Items that the outbox refuses are buffered, and emitted before any other work.
     """
 
     _outbox: Outbox
@@ -69,17 +69,17 @@ class BlockProcessor(Processor):
         raise NotImplementedError(f"{type(self).__name__} has no made_of()")
 
     def init(self, outbox: Outbox, context: ProcessorContext) -> None:
-        """Keep both."""
+        """Store the outbox and the context."""
         self._outbox = outbox
         self._context = context
 
     def process(self, ordinal: int, inbox: Inbox) -> None:
-        """Process all items, unless some earlier output waits."""
+        """Process all items, unless earlier output is still pending."""
         if self.emit_what_waits():
             self.emit(self.made_of(ordinal, inbox.drain()))
 
     def emit(self, items: Iterable[Any]) -> bool:
-        """Emit items, or keep those that the outbox does not take; allowed when nothing waits.
+        """Emit items, and buffer those that the outbox refuses; allowed only when no output is pending.
 
         Returns:
             Whether all were taken.
@@ -104,23 +104,23 @@ class BlockProcessor(Processor):
                 return True
 
     def tick(self) -> bool:
-        """Emit waiting output."""
+        """Emit pending output."""
         return self.emit_what_waits()
 
     def try_process_watermark(self, watermark: Watermark) -> bool:
-        """Emit waiting output."""
+        """Emit pending output."""
         return self.emit_what_waits()
 
     def complete_edge(self, ordinal: int) -> bool:
-        """Emit waiting output."""
+        """Emit pending output."""
         return self.emit_what_waits()
 
     def complete(self) -> bool:
-        """Emit waiting output."""
+        """Emit pending output."""
         return self.emit_what_waits()
 
     def save_to_snapshot(self) -> bool:
-        """Emit waiting output."""
+        """Emit pending output."""
         return self.emit_what_waits()
 
 
@@ -139,7 +139,7 @@ class SavingProcessor(BlockProcessor):
         raise NotImplementedError(f"{type(self).__name__} has no entries()")
 
     def save_to_snapshot(self) -> bool:
-        """Emit waiting output, then save each entry."""
+        """Emit pending output, then save each entry."""
         return self.emit_what_waits() and self._saving.goes_on(self._outbox, self.entries)
 
 
@@ -154,8 +154,8 @@ class _Saving:
         """Offer the rest of the entries.
 
         Args:
-            outbox: takes them.
-            entries: gives all of them; called once for each snapshot.
+            outbox: receives the entries.
+            entries: returns an iterator over all entries; called once per snapshot.
 
         Returns:
             Whether all were taken.

@@ -49,7 +49,7 @@ def _refuse_gap(numbered: list[tuple[int, Edge]], what: str) -> None:
 
 
 def in_topological_order(vertices: Iterable[Vertex], edges: Sequence[Edge]) -> list[Vertex]:
-    """Return each vertex after those from which edges lead to it; otherwise in the order given.
+    """Return the vertices so that each follows the sources of its edges; otherwise in their input order.
 
     Raises:
         ValueError: edges make a cycle; the message has its path.
@@ -59,7 +59,7 @@ def in_topological_order(vertices: Iterable[Vertex], edges: Sequence[Edge]) -> l
         assert each.destination is not None
         below.setdefault(each.source.name, []).append(each.destination)
     finished: dict[str, Vertex] = {}
-    # Backwards, and the result backwards again: vertices without an order stay as they were added.
+    # Backwards, and the result backwards again: vertices without an order remain in the order in which they were added.
     for vertex in reversed(list(vertices)):
         _visit(vertex, below, finished)
     return list(reversed(finished.values()))
@@ -219,7 +219,7 @@ class DAG(NamesOfJet):
         iter(self)
 
     def __iter__(self) -> Iterator[Vertex]:
-        """Return the vertices in topological order; ones without an order keep that in which they were added.
+        """Return the vertices in topological order; those without an order are in the order in which they were added.
 
         Raises:
             ValueError: the graph is not valid.
@@ -409,7 +409,7 @@ def _lines(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> Iterator[str]:
 
 def _as_digraph(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> str:
     """Return a digraph: a box for each vertex, and an edge for each edge, with its options."""
-    from dstream.explain.text import quoted  # here: it loads the texts of all drawings
+    from dstream.explain.text import quoted  # lazily: it loads the texts of all drawings
 
     numbers = {id(each): number for number, each in enumerate(vertices)}
     lines = ["rankdir=TB;", 'node [shape=box, fontname="monospace"];']

@@ -44,9 +44,9 @@ def plan_of_graph(graph: VertexGraph) -> PipelinePlan:
 
     Raises:
         UnsupportedError: there are sources alone; or an edge into `processors.write` does more than to bring items
-            there; or an edge out of `processors.read` needs the partitions of what several edges read; or a source
-            never ends and cannot be read range by range; or some of what is written ends, and some does not; or an
-            edge merges by an order what has no end.
+            there; or an edge out of `processors.read` needs the partitions of items that several edges read; or a
+            source never ends and cannot be read range by range; or some written streams end and others do not; or an
+            edge merges an endless stream by an order.
         ValueError: an edge leads to `processors.read` or away from `processors.write`, or none leads to one.
     """
     sources = [each.name for each in graph.vertices if isinstance(each.supplier, Reading)]
@@ -118,7 +118,7 @@ class _Blocks:
     Args:
         graph: the whole graph.
         inner: those vertices.
-        given: the items of each source.
+        given: the input nodes, by source.
     """
 
     def __init__(self, graph: VertexGraph, inner: tuple[GraphVertex, ...], given: Mapping[str, Node]) -> None:

@@ -56,7 +56,7 @@ class EndSupplier(ProcessorMetaSupplier):
     is_only_one: bool = False
 
     passes_items = ""
-    """Whether the graph sees what it has as "input" or as "output"."""
+    """Which of its items a peek may observe: "input" or "output"."""
     call = ""
 
     def peeked(self, peek: Peek) -> Self:
@@ -65,7 +65,7 @@ class EndSupplier(ProcessorMetaSupplier):
         Raises:
             UnsupportedError: nothing of that kind does.
         """
-        # There is no processor at such an end: there are the items that it passes, and nothing else to look at.
+        # Such an end has no processor: a peek can observe only the items that pass it.
         if peek.what != self.passes_items:
             raise UnsupportedError(
                 f"peek_{peek.what}: {self!r} has no {peek.what} in a graph; peek_{self.passes_items}() logs its items"
@@ -80,7 +80,7 @@ class EndSupplier(ProcessorMetaSupplier):
         """Return the number of parts of a vertex; -1: neither the vertex nor its supplier has one.
 
         Raises:
-            ValueError: it asks for several, and is to be one.
+            ValueError: `wanted` is more than one, and the supplier allows only one.
         """
         if self.is_only_one and wanted not in (-1, 1):
             raise ValueError(
@@ -128,7 +128,7 @@ class Writing(EndSupplier):
 
 
 def force_total_parallelism_one(supplier: AnySupplier) -> ProcessorMetaSupplier:
-    """Return a supplier of one processor in all; a vertex that asks for more of them is refused when it runs.
+    """Return a supplier of one processor in all; a vertex with a higher parallelism is refused when it runs.
 
     Args:
         supplier: makes the processor.
@@ -231,8 +231,8 @@ def _shown(value: Any) -> str:
 def processor_of(fn: Callable[[int, Iterator[Any]], Iterable[Any]]) -> Callable[[], Processor]:
     """Return a factory of processors that emit the items of a generator function.
 
-    It is called for each block of items that have arrived, of any size: so it keeps nothing between items. A processor
-        with a state is an `AbstractProcessor`, which can save it too.
+    It is called for each block of items that has arrived, of any size, and has no state between blocks. A processor
+    with a state extends `AbstractProcessor`, which can also save it.
 
     Args:
         fn: takes the ordinal of the edge, and an iterator of items; those that it leaves are passed in another call.

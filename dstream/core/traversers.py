@@ -17,10 +17,10 @@ _END: Any = object()
 
 
 class Traverser(Generic[T]):
-    """Items one after another: `next()` gives one, or None if there is none *at the moment*, or ever.
+    """A sequence of items: `next()` returns one, or None if there is none *at the moment*, or ever.
 
-    A subclass overrides `next`; `traverse(...)` makes one of anything that can be iterated. The methods take the items
-    of this one, and give another one, as they are asked for them.
+    A subclass overrides `next`; `traverse(...)` makes one of any iterable. The methods return a new traverser, which
+    reads this one lazily.
 
     It is a Python iterator too, which ends at the first None: do not iterate one that pauses.
 
@@ -47,7 +47,7 @@ class Traverser(Generic[T]):
         return item
 
     def map(self, fn: Callable[[T], R | None]) -> Traverser[R]:
-        """Yield the result of a function for each item; None is left out."""
+        """Return a traverser of the results of a function for each item; None is left out."""
         # The bound method is looked up once, and not for each item.
         following = self.next
         checked_function(fn, "fn")
@@ -73,7 +73,7 @@ class Traverser(Generic[T]):
         return _Made(advance)
 
     def flat_map(self, fn: Callable[[T], Traverser[R] | Iterable[R] | None]) -> Traverser[R]:
-        """Yield the items of a function's results: a traverser, anything that can be iterated, or None."""
+        """Return a traverser of the items of a function's results: a traverser, an iterable, or None."""
         following = self.next
         checked_function(fn, "fn")
         inner: Callable[[], R | None] | None = None
@@ -104,7 +104,7 @@ class Traverser(Generic[T]):
                 return None
             if predicate(item):
                 return item
-            # Remembered: items behind it may satisfy the predicate again.
+            # Remembered: later items may satisfy the predicate again.
             is_over = True
             return None
 
@@ -156,7 +156,7 @@ class Traverser(Generic[T]):
         return _Made(advance)
 
     def peek(self, action: Callable[[T], object]) -> Traverser[T]:
-        """Call a function with each item before it is given."""
+        """Call a function with each item before it is returned."""
         following = self.next
         running_function(action, "action")
 
@@ -168,7 +168,7 @@ class Traverser(Generic[T]):
         return _Made(advance)
 
     def on_first_none(self, action: Callable[[], object]) -> Traverser[T]:
-        """Call a function when this one gives None for the first time."""
+        """Call a function when this traverser returns None for the first time."""
         following = self.next
         waiting: Callable[[], object] | None = running_function(action, "action")
 

@@ -31,7 +31,7 @@ class Vertex(NamesOfJet):
             has; or a `ProcessorSupplier`; or a `ProcessorMetaSupplier`.
 
     Attributes:
-        where: the place of the call that made it.
+        where: the source location of the call that made it.
 
     Raises:
         TypeError: the name is no str, or the supplier is none.
@@ -109,7 +109,7 @@ class Vertex(NamesOfJet):
         self._supplier = meta_supplier(checked_function(change, "change")(self._supplier))
 
     def said(self) -> list[str]:
-        """Return the vertex's options besides its name and supplier, for pictures."""
+        """Return the vertex's options other than its name and supplier, for drawings."""
         parallelism = [] if self._parallelism == -1 else [f"local_parallelism={self._parallelism}"]
         return [*parallelism, *(["endless"] if self._is_endless else [])]
 
@@ -118,7 +118,7 @@ class Vertex(NamesOfJet):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         made = memo[id(self)] = copy.copy(self)
-        made._supplier = copy.copy(self._supplier)  # Not deeper: what it holds may be a lock or a connection.
+        made._supplier = copy.copy(self._supplier)  # A shallow copy: its attributes may be locks or connections.
         return made
 
 
@@ -126,12 +126,12 @@ class Vertex(NamesOfJet):
 class EdgeConfig:
     """Bounds of the items that are buffered on an edge.
 
-    Between two processors of one task `queue_size` is exact. What Spark moves between tasks it bounds by itself, in
-    bytes: a shuffle is written to disk, so the other two are checked and kept, and change nothing.
+    Between two processors of one task `queue_size` is exact. Spark itself bounds the data that it moves between tasks,
+    in bytes: a shuffle is written to disk, so the other two settings are checked and stored, but have no effect.
 
     Attributes:
-        queue_size: how many items wait between two processors before the first of them has to.
-        receive_window_multiplier: how much may be on its way between members; there is one member.
+        queue_size: how many items are buffered between two processors before the first one must pause.
+        receive_window_multiplier: how much data may be in transit between members; there is one member.
         packet_size_limit: how many bytes a packet between members has.
 
     Raises:
@@ -158,7 +158,7 @@ class Edge(NamesOfJet):
         source_ordinal: its number among the edges that leave that vertex, from 0.
         destination: the vertex that it leads to; None until `to` was called.
         destination_ordinal: its number among the edges that lead there, from 0.
-        where: the place of the call that made it.
+        where: the source location of the call that made it.
 
     Example:
         >>> from dstream.core import Edge, Vertex, processors, whole_item
@@ -243,9 +243,10 @@ class Edge(NamesOfJet):
         return self._routed(Routing.UNICAST)
 
     def isolated(self) -> Self:
-        """Send the items of each processor to those of the destination that belong to it alone.
+        """Send the items of each processor to its own processors of the destination only.
 
-        So no order is lost. Where it has fewer processors than the source, several of these share one.
+        So no order is lost. If the destination has fewer processors than the source, several source processors share
+        one.
         """
         return self._routed(Routing.ISOLATED)
 
@@ -254,11 +255,11 @@ class Edge(NamesOfJet):
         return self._routed(Routing.BROADCAST)
 
     def partitioned(self, key: Callable[[Any], Any], partitioner: Callable[[Any, int], int] | None = None) -> Self:
-        """Send items of one key to one processor: over every edge into the destination that is partitioned alike.
+        """Send items of one key to one processor, over all edges into the destination that are partitioned alike.
 
         Args:
-            key: gives the key of an item, which follows the rules of keys everywhere.
-            partitioner: takes a key and how many processors there are, and gives the number of one.
+            key: returns the key of an item, which follows the rules of keys everywhere.
+            partitioner: takes a key and the number of processors, and returns the number of one.
         """
         checked_function(key, "key")
         optional_function(partitioner, "partitioner")
@@ -294,7 +295,7 @@ class Edge(NamesOfJet):
         """Merge the items of several senders, each in the order of a key, so that they arrive in order.
 
         Args:
-            key: gives what items are ordered by; each processor of the source emits its items in this order.
+            key: returns the sort key of an item; each processor of the source emits its items in this order.
         """
         self._order = checked_function(key, "key")
         return self
@@ -329,7 +330,7 @@ class Edge(NamesOfJet):
 
     @property
     def partitioner(self) -> Callable[[Any, int], int] | None:
-        """The function of a processor's number; None: that of all edges."""
+        """The function that chooses a processor's number; None: the default of all edges."""
         return self._partitioner
 
     @property
@@ -353,7 +354,7 @@ class Edge(NamesOfJet):
         return self._config
 
     def described(self) -> str:
-        """Return both ends, with their ordinals, and the place: how messages call it."""
+        """Return the edge as messages name it: both ends with their ordinals, and the source location."""
         place = f" at {self.where}" if self.where else ""
         return f"edge {self.ends()}{place}"
 
@@ -363,7 +364,7 @@ class Edge(NamesOfJet):
         return f"{self.source.name}({self.source_ordinal}) -> {destination}"
 
     def how(self) -> list[str]:
-        """Return the settings that differ from those of a new edge, in words."""
+        """Return the settings that differ from the defaults of an edge, in words."""
         words = []
         if self._key is same_key:
             words.append("all to one")

@@ -10,7 +10,7 @@
 - `error_handling`: recovery from failed items.
 - `shorthands`: short forms of common operations.
 - `ends`: terminal operations.
-- `reductions`: the collectors behind `min`, `reduce` and `sum`.
+- `reductions`: the collectors of `min`, `reduce` and `sum`.
 - `summaries`: `Description` and `Histogram`.
 - `services`: look-ups of maps by functions on workers.
 - `processors`: nodes whose items processors emit or take.

@@ -113,13 +113,13 @@ class BaseStream(Generic[T]):
         return self._then(Filter(self._node, running_function(predicate, "predicate"), step=here()))
 
     def distinct(self, key: Callable[[T], Any] | None = None) -> Self:
-        """Keep one item of each key, the first one if the stream is ordered.
+        """Keep one item per key, the first one if the stream is ordered.
 
         The key is `key(item)`, or the item itself. Keys are equal as in a dict, and every NaN is one
-        key. Costs a shuffle of the keys' first items, two if the order is to be kept.
+        key. Costs a shuffle of the keys' first items, two to preserve an order.
 
         Raises:
-            UnstableKeyError: a key has no hash, or that of its identity.
+            UnstableKeyError: a key has no hash, or is hashed by identity.
 
         Example:
             >>> Stream.of("b", "a", "B", "b").distinct(key=str.lower).to_list()
@@ -186,7 +186,7 @@ class BaseStream(Generic[T]):
         return self._then(Unordered(self._node, step=here()))
 
     def parallel(self, n: int | None = None) -> Self:
-        """Run the whole pipeline in `n` partitions, or in as many as the data and the cores suggest.
+        """Run the whole pipeline in `n` partitions, or in a number that depends on the data and the cores.
 
         The last call of `parallel` or `sequential` decides for the whole pipeline.
         """
@@ -204,7 +204,7 @@ class BaseStream(Generic[T]):
     def configure(self, config: Mapping[str, str]) -> Self:
         """Run the pipeline with these settings of the engine; later ones win.
 
-        They hold for each run of this pipeline and for no other one, beside those of the context's session.
+        The settings apply to each run of this pipeline only, in addition to the settings of the context's session.
 
         Args:
             config: names and values of Spark SQL settings; the local engine has none and ignores them.
@@ -296,7 +296,7 @@ class BaseStream(Generic[T]):
         self, identity: U, accumulator: Callable[[U, T], U], combiner: Callable[[U, U], U], /
     ) -> U: ...
 
-    # Pyright takes `(0, 0)` for a pair of zeros, unless a form names the places.
+    # Pyright takes `(0, 0)` for a pair of zeros, unless an overload names the members.
     @overload
     def reduce(
         self,
@@ -318,7 +318,7 @@ class BaseStream(Generic[T]):
     def reduce(self, *args: Any) -> Any:
         """Fold the items in encounter order with an associative function.
 
-        `reduce(op)` gives an `Optional`. `reduce(identity, op)` is `functools.reduce(op, items,
+        `reduce(op)` returns an `Optional`. `reduce(identity, op)` is `functools.reduce(op, items,
         identity)`: the identity is folded in once, at the front. `reduce(identity, accumulator,
         combiner)` starts each partition from a copy of the identity, which must therefore change
         nothing, and combines the results in order.
@@ -361,7 +361,7 @@ class BaseStream(Generic[T]):
     def collect(self, *args: Any) -> Any:
         """Reduce the items with a collector, or write them into a distributed collection with a reducer.
 
-        Each partition accumulates into a container of its own; the containers are combined in
+        Each partition accumulates into its own container; the containers are combined in
         encounter order; the finisher runs once.
 
         Example:
@@ -394,8 +394,8 @@ class BaseStream(Generic[T]):
     def count(self) -> int:
         """Return how many items there are.
 
-        The steps run, for they are the user's code. Only where there are none with a function, and the source knows its
-        size (a range, a list, a table of this process), nothing is read.
+        The steps run, since they may have effects. Only if no step has a function, and the source knows its size (a
+        range, a list, a table in this process), nothing is read.
 
         Example:
             >>> Stream.of("a", "b").count()
@@ -404,9 +404,9 @@ class BaseStream(Generic[T]):
         size = known_size(self._node)
         if size is None:
             return self._collect(collectors.counting(), "count")
-        # Closed and endless streams are refused, although nothing runs.
+        # Closed and endless streams are refused even though nothing runs.
         self._planned(self._node, needs_end=True)
-        self._engine()  # A closed context is refused here too.
+        self._engine()  # Refuses a closed context.
         return size
 
     # Terminal operations: short circuits
@@ -436,16 +436,16 @@ class BaseStream(Generic[T]):
         return self._first("find_first")
 
     def find_any(self) -> Optional[T]:
-        """Return some item, reading no further: the first one if the stream is ordered."""
+        """Return any one item, the first one if the stream is ordered; reads no further."""
         return self._first("find_any")
 
-    # Terminal operations: looking at some items
+    # Terminal operations: inspecting items
 
     def head(self, n: int = 10) -> None:
         """Print a table of the first `n` items, one line for each; long values are cut.
 
-        Fields of dataclasses and named tuples, keys of dicts, and the places of tuples are columns, if all
-        items are of one shape. Runs as much as `limit(n + 1)` does, to show whether there are more items.
+        Fields of dataclasses and named tuples, keys of dicts, and the positions of tuples are columns, if all items
+        have the same shape. Runs as much as `limit(n + 1)` does, to show whether there are more items.
 
         Example:
             >>> Stream.of(("whale", 3), ("sea", 12), ("ship", 5)).head(2)
@@ -536,8 +536,8 @@ class BaseStream(Generic[T]):
     ) -> Drawing | None:
         """Explain in which stages the stream would run, where items are shuffled and why. Nothing runs or starts.
 
-        What is known only when it runs, such as the number of files, is given as a range. On Spark, each function
-        has its route: `columns`, `inlined`, or `Python: calls json.loads`; see `dstream docs columns`.
+        Facts that are known only at run time, such as the number of files, are shown as a range. On Spark, each
+        function has its route: `columns`, `inlined`, or `Python: calls json.loads`; see `dstream docs columns`.
 
         Args:
             format: `"text"` prints; `"dot"`, `"mermaid"`, `"svg"` and `"html"` return a drawing, which is
@@ -610,7 +610,7 @@ class BaseStream(Generic[T]):
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
-            # imported here: it is needed only when a name is unknown
+            # imported lazily: only an unknown name needs it
             from dstream.suggestions.streams import no_such_name
 
             raise AttributeError(no_such_name(type(self), name, self._kinds["Stream"]))
@@ -640,7 +640,7 @@ class BaseStream(Generic[T]):
         return type(self)(node, self._runtime, Lifetime((self._lifetime,)))
 
     def _as(self, kind: str, node: Node) -> R:  # type: ignore[type-var]  # The caller determines the type of the items.
-        """Return a stream of another type, given by its name, that ends in `node`."""
+        """Return a stream of another type, selected by its name, that ends in `node`."""
         self._lifetime.check_open()
         made: Any = BaseStream._kinds[kind](node, self._runtime, Lifetime((self._lifetime,)))
         found: R = made

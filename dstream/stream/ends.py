@@ -29,7 +29,7 @@ V = TypeVar("V")
 
 
 class Ends(BaseStream[T]):
-    """A stream's results: some of its items, groups, or statistics."""
+    """The terminal operations that return items, groups, or statistics."""
 
     __slots__ = ()
 
@@ -72,11 +72,11 @@ class Ends(BaseStream[T]):
     def group_by(self, fn: Callable[[T], K]) -> dict[K, list[T]]:
         """Return a dict of the items by the result of `fn` for each: the same as `collect(grouping_by(fn))`.
 
-        All items arrive in the caller; `collect(grouping_by(fn, downstream))` reduces those of a key before.
+        All items are sent to the caller; `collect(grouping_by(fn, downstream))` reduces the items of a key first.
 
         Raises:
             NullElementError: an item has a None key.
-            UnstableKeyError: a key has no hash, or that of its identity.
+            UnstableKeyError: a key has no hash, or is hashed by identity.
 
         Example:
             >>> Stream.of("sea", "whale", "sky").group_by(len)
@@ -87,13 +87,13 @@ class Ends(BaseStream[T]):
         return groups
 
     def count_by(self, fn: Callable[[T], K]) -> dict[K, int]:
-        """Return a dict of how many items there are of each key that `fn` gives; combined before the shuffle.
+        """Return a dict of the number of items per key, which `fn` returns; combined before the shuffle.
 
         The same as `collect(grouping_by(fn, counting()))`; `frequencies()` counts the items themselves.
 
         Raises:
             NullElementError: an item has a None key.
-            UnstableKeyError: a key has no hash, or that of its identity.
+            UnstableKeyError: a key has no hash, or is hashed by identity.
 
         Example:
             >>> Stream.of("sea", "whale", "sky").count_by(len)
@@ -123,7 +123,7 @@ class Ends(BaseStream[T]):
             upper quartile     3.25
             max                   4
         """
-        from dstream.stream.summaries import describing  # Here, since few streams are described.
+        from dstream.stream.summaries import describing  # Imported lazily: few streams are described.
 
         return self._collect(describing(), "describe")
 
@@ -134,12 +134,13 @@ class Ends(BaseStream[T]):
         bins have equal width. `cache()` before it lets the steps run once. With edges it runs once.
 
         Args:
-            bins: how many, or their edges in ascending order. A bin holds its lower edge, the last one both.
+            bins: their number, or their edges in ascending order. A bin includes its lower edge, the last one both
+                edges.
 
         Raises:
             IllegalStateError: the stream gave other numbers when it ran again.
             TypeError: an item is no number, or `bins` is neither an int nor numbers.
-            ValueError: there is no bin, edges do not ascend, or a number is infinite and no edges are given.
+            ValueError: there is no bin, edges do not ascend, or a number is infinite and no edges are passed.
 
         Example:
             >>> Stream.of(1, 2, 2, 3, 3, 3, 9).histogram(4)
@@ -148,12 +149,12 @@ class Ends(BaseStream[T]):
             5 .. 7 0
             7 .. 9 1 ██████████████
         """
-        from dstream.stream import summaries as of  # Here, since few streams are drawn.
+        from dstream.stream import summaries as of  # Imported lazily: few streams are drawn.
 
         chosen = of.checked_bins(bins)
         if isinstance(chosen, tuple):
             return self._collect(of.counting_in(chosen), "histogram", f"{len(chosen)} edges")
-        # A pass of its own, since edges depend on the least and the greatest number.
+        # A separate pass, since the edges depend on the least and the greatest number.
         span = self._collect(of.spanning(), "histogram", str(chosen))
         edges = of.edges_between(span.min, span.max, chosen)
         histogram = self._collect(of.counting_in(edges), "histogram", str(chosen))
@@ -170,14 +171,14 @@ class EndsOfPairs(Ends[T]):
     __slots__ = ()
 
     def to_dict(self: StreamOf[tuple[K, V]]) -> dict[K, V]:
-        """Return a dict of the pairs, as `dict(pairs)` does: of equal keys, the last value stays.
+        """Return a dict of the pairs, as `dict(pairs)` does: the last value of a key wins.
 
-        Keys are equal as in a dict, and every NaN is one key; keys and values may be None. On an unordered stream
-        any value of a key may stay. Each partition holds one value for each of its keys.
+        Keys are equal as in a dict, and every NaN is one key; keys and values may be None. On an unordered stream any
+        value of a key may win. Each partition holds one value for each of its keys in memory.
 
         Raises:
             TypeError: an item is no pair.
-            UnstableKeyError: a key has no hash, or that of its identity.
+            UnstableKeyError: a key has no hash, or is hashed by identity.
 
         Example:
             >>> Stream.of(("Pequod", 30), ("Rachel", 26), ("Pequod", 31)).to_dict()
@@ -197,17 +198,17 @@ class EndsOfPairs(Ends[T]):
     def to_map(self: Any, key: Any = None, value: Any = None, merge: Any = None) -> Any:
         """Return a dict of one value for each key: the same as `collect(to_map(key, value, merge))`.
 
-        Each partition holds one value for each of its keys, the caller all of them.
+        Each partition holds one value for each of its keys in memory, the caller those of all keys.
 
         Args:
-            key: gives the key of an item; without `key` and `value` the items are entries or other pairs.
-            value: gives its value.
-            merge: makes one value of two of a key; without it a second one is an error.
+            key: returns the key of an item; without `key` and `value` the items are entries or other pairs.
+            value: returns its value.
+            merge: merges two values of a key; without it a repeated key is an error.
 
         Raises:
             IllegalStateError: two items have one key, and there is no `merge`; the message names it.
             NullElementError: a value is None.
-            UnstableKeyError: a key has no hash, or that of its identity.
+            UnstableKeyError: a key has no hash, or is hashed by identity.
 
         Example:
             >>> Stream.of(("Pequod", 30), ("Rachel", 26)).to_map()
@@ -229,16 +230,16 @@ def _held(found: list[T]) -> Optional[T]:
 
 
 class Tabular(BaseStream[T]):
-    """A stream whose items may be kept, or become columns."""
+    """The operations that cache items, or turn them into columns."""
 
     __slots__ = ()
 
     def cache(self) -> Self:
-        """Compute the items once, when the first terminal operation needs them, and keep them for later ones.
+        """Compute the items once, when the first terminal operation needs them, and cache them for later ones.
 
-        They stay where they were computed, in memory and beyond the memory bound on disk, until no stream
-        that reads them is left, or their context is closed. The functions before this step run once for each
-        item, even if a later operation needs the first item only.
+        They remain where they were computed, in memory, and on disk past the memory bound, until no stream reads them
+        any more, or their context is closed. The functions before this step run once for each item, even if a later
+        operation needs the first item only.
 
         Example:
             >>> squares = Stream.of(1, 2, 3).peek(print).map(lambda n: n * n).cache()
@@ -253,9 +254,9 @@ class Tabular(BaseStream[T]):
     def to_arrow(self) -> pa.Table:
         """Return the items as a `pyarrow.Table`, in encounter order; it must fit into the caller's memory.
 
-        The fields of dataclasses and named tuples, the keys of dicts and the places of tuples (`_1`, `_2`, ...)
-        are columns; other items are the one column `value`. Types are those of the values, and of the annotations of
-        fields; a column may hold None anywhere. A stream of nothing has no columns.
+        The fields of dataclasses and named tuples, the keys of dicts and the positions of tuples (`_1`, `_2`, ...)
+        are columns; other items are the one column `value`. Types follow the values, and the annotations of fields; any
+        column may contain None. An empty stream has no columns.
 
         Raises:
             TypeError: the items have no common columns, or Arrow has no type for a value.
@@ -283,8 +284,8 @@ class Tabular(BaseStream[T]):
     def to_df(self) -> Any:
         """Return the items as a Spark DataFrame; columns as for `to_arrow`.
 
-        The stream runs now, once, and its items stay on the workers; the DataFrame reads them there. It
-        promises no order.
+        The stream runs now, once, and its items remain on the workers, where the DataFrame reads them. The DataFrame
+        has no guaranteed order.
 
         Raises:
             UnsupportedError: the engine has no DataFrames.

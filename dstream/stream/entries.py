@@ -39,7 +39,7 @@ R = TypeVar("R")
 class Entries(BaseStream[T]):
     """A stream of entries, or of pairs `(key, value)`, which pass for entries.
 
-    All operations by key make a stream of entries, one for each key: nothing is sent to the caller. Tasks first
+    Operations by key return a stream of entries, one per key; nothing is sent to the caller. Tasks first
     combine what they have of each key, and one shuffle brings their containers together; past the memory bound
     they are written to disk. The result has no order. Written into a map as it is, `collect(to_imap(name))`, it takes
     no second shuffle. Keys are equal as in a dict; None is a key, and every NaN is the same key.
@@ -79,7 +79,7 @@ class Entries(BaseStream[T]):
         return _mapped(self, _Swapping(), "swap", "")
 
     def map_values(self: StreamOf[tuple[K, V]], fn: Callable[[V], R]) -> Stream[Entry[K, R]]:
-        """Replace the value of each entry by `fn(value)`; the key stays. Moves nothing between tasks.
+        """Replace the value of each entry by `fn(value)`; the key does not change. Moves nothing between tasks.
 
         Example:
             >>> Stream.of(("Pequod", 30), ("Rachel", 26)).map_values(lambda crew: crew + 1).to_list()
@@ -99,7 +99,7 @@ class Entries(BaseStream[T]):
         return _flat_mapped(self, _IfValue(predicate), "filter_values", given)
 
     def flat_map_values(self: StreamOf[tuple[K, V]], fn: Callable[[V], Iterable[R] | None]) -> Stream[Entry[K, R]]:
-        """Replace each entry by one for each item that `fn(value)` gives: any iterable or stream, or None for none.
+        """Replace each entry by one for each item of `fn(value)`: any iterable or stream, or None for none.
 
         Moves nothing between tasks.
 
@@ -129,7 +129,7 @@ class Entries(BaseStream[T]):
             op: takes two values of a key and returns the one that replaces both.
 
         Raises:
-            UnstableKeyError: later, where a key has no hash, or that of its identity.
+            UnstableKeyError: later, where a key has no hash, or is hashed by identity.
 
         Example:
             >>> Stream.of(("Pequod", 30), ("Rachel", 26), ("Pequod", 2)).reduce_by_key(int.__add__).to_list()
@@ -156,7 +156,7 @@ class Entries(BaseStream[T]):
 
         Raises:
             TypeError: `collector` is none, or has several inputs.
-            UnstableKeyError: later, where a key has no hash, or that of its identity.
+            UnstableKeyError: later, where a key has no hash, or is hashed by identity.
 
         Example:
             >>> from collectors import averaging
@@ -175,7 +175,7 @@ class Entries(BaseStream[T]):
         result.
 
         Raises:
-            UnstableKeyError: later, where a key has no hash, or that of its identity.
+            UnstableKeyError: later, where a key has no hash, or is hashed by identity.
 
         Example:
             >>> Stream.of(("Pequod", 30), ("Rachel", 26), ("Pequod", 2)).group_by_key().to_list()
@@ -190,7 +190,7 @@ class Entries(BaseStream[T]):
         Costs one shuffle, of one number for each key and task.
 
         Raises:
-            UnstableKeyError: later, where a key has no hash, or that of its identity.
+            UnstableKeyError: later, where a key has no hash, or is hashed by identity.
 
         Example:
             >>> Stream.of(("Pequod", 30), ("Rachel", 26), ("Pequod", 2)).count_by_key().to_list()
@@ -208,12 +208,12 @@ class Entries(BaseStream[T]):
         Costs one shuffle, of up to `n` values for each key and task.
 
         Args:
-            n: how many.
-            key: gives what is compared of a value; unset, the values themselves.
+            n: the number of values per key.
+            key: returns what is compared of a value; unset, the values themselves.
 
         Raises:
             TypeError: later, where two values cannot be compared.
-            UnstableKeyError: later, where a key has no hash, or that of its identity.
+            UnstableKeyError: later, where a key has no hash, or is hashed by identity.
 
         Example:
             >>> Stream.of(("Pequod", 30), ("Pequod", 2), ("Pequod", 31)).top_by_key(2).to_list()
@@ -234,7 +234,7 @@ def _flat_mapped(stream: Any, fn: Callable[[Any], Any], name: str, given: str) -
 
 
 def _reductions() -> Any:
-    """Return the module of the reductions, which few streams need."""
+    """Return the module of the reductions, imported on first use."""
     from dstream.collectors import entries as of_entries
 
     return of_entries

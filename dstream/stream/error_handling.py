@@ -26,18 +26,19 @@ class Recovering(BaseStream[T]):
     """A stream whose steps may fail on some items.
 
     The three methods apply to the step before, which runs a function on each item, or to a source of files right before
-    them: what it fails on is a `BadRecord`, with the parser's exception or a `SourceError`. Several may follow one
-    another: the first that is for the exception decides. Per item it is all or nothing: an iterable given to `flat_map`
-    is read to its end before its first item is emitted, so that one that fails half-way adds nothing.
+    them: an item on which that step fails is a `BadRecord`, with the parser's exception or a `SourceError`. Several may
+    follow one another: the first that is for the exception decides. Per item it is all or nothing: the results of
+    `flat_map` for an item are read to the end before its first item is emitted, so that one that fails half-way emits
+    nothing.
 
     At the end of the terminal operation a line on stderr reports how many items there were, unless
-    `connect(progress=False)` wants no such lines.
+    `connect(progress=False)` disables it.
     """
 
     __slots__ = ()
 
     _resolved_kind: ClassVar[type | None] = None
-    """The type of number that `resolve` must give on a stream of numbers, or None."""
+    """The type of number that `resolve` must return on a stream of numbers, or None."""
 
     @hinting(args="ignore((ValueError, TypeError)), with a tuple of exceptions")
     def ignore(self, kinds: type[Exception] | tuple[type[Exception], ...]) -> Self:
@@ -62,7 +63,7 @@ class Recovering(BaseStream[T]):
 
         Args:
             kinds: an exception class or a tuple of them, as for `except`.
-            fn: is given what the step before was given, and the exception.
+            fn: takes the input of the step before, and the exception.
 
         Raises:
             IllegalStateError: the step before runs no function on each item.
@@ -126,7 +127,7 @@ def _calls_for_each_item(step: Node) -> bool:
     """Return whether a step runs a function of the user's on each item, or parses it, so that `Recover` may follow."""
     match step:
         case Map(fn=fn):
-            return fn is not unchanged  # A check of numbers is such a step, and no call of the user's.
+            return fn is not unchanged  # A check of numbers is such a step, and not a user's call.
         case Read(source=source):
             return hasattr(source, "on_bad")
         case FlatMap():

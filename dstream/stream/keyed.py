@@ -37,16 +37,16 @@ def aggregated(
     """Return the node of an operation's results for its inputs.
 
     Args:
-        upstreams: the last node of each input; as many as the operation has.
+        upstreams: the last node of each input; one per input of the operation.
         operation: the aggregate operation.
-        keys: one function for each input, which gives the key of an item; None: one result for all items.
+        keys: one function for each input, which returns the key of an item; None: one result for all items.
         to: makes the output of a key and its result; None: an `Entry`.
         name: the method that the user called.
-        given: its arguments, in short.
+        given: its arguments, abbreviated.
     """
     reductions = [operation.on_input(number) for number in range(operation.arity)]
     if keys is not None:
-        # None is a key here, which `grouping_by` refuses.
+        # None is a valid key, unlike in `grouping_by`.
         reductions = [groups_of_any_key(key, each) for key, each in zip(keys, reductions, strict=True)]
     step = called(name, repr(operation) if given is None else given)
     return Aggregate(tuple(upstreams), operation, tuple(reductions), keys is not None, to, step=step)
@@ -150,18 +150,19 @@ class Keyed(BaseStream[T]):
 
         On Spark a small side travels to the tasks of the other one, and nothing else moves: `other` of an
         inner or a left join, this stream of an inner or a right join. Otherwise one shuffle brings equal
-        keys together. One side may be infinite where the other one is small and no item of it is kept.
+        keys together. One side may be infinite where the other one is small and no unmatched item of the infinite side
+        is kept.
 
         Args:
             other: the other stream, of the same context; or a map or a list of it, a dict, or a list of the caller's.
             on: None if both are streams of entries, which are joined by their keys, with their values; else
                 the key function of both sides, or one for each: `(of_left, of_right)`.
-            how: `"inner"`; `"left"`, `"right"` or `"full"` also keep the items of the left, the right or
-                both sides that match nothing, with None for what is missing.
+            how: `"inner"`; `"left"`, `"right"` or `"full"` also keep the unmatched items of the left, the right or both
+                sides, with None for what is missing.
 
         Raises:
             IllegalStateError: the streams belong to different contexts; later, a side never ends that must.
-            UnstableKeyError: a key has no hash, or that of its identity.
+            UnstableKeyError: a key has no hash, or is hashed by identity.
 
         Example:
             >>> crews = Stream.of(("Pequod", 30), ("Rachel", 26))
@@ -205,7 +206,7 @@ class Keyed(BaseStream[T]):
 
         Raises:
             IllegalStateError: the streams belong to different contexts; later, one of them never ends.
-            UnstableKeyError: a key has no hash, or that of its identity.
+            UnstableKeyError: a key has no hash, or is hashed by identity.
 
         Example:
             >>> crews = Stream.of(("Pequod", 30), ("Rachel", 26), ("Pequod", 31))
@@ -256,21 +257,21 @@ class Keyed(BaseStream[T]):
 
         Windows are those of pipelines: `tumbling(size)`, `sliding(size, by=...)` and `session(timeout)` of
         `dstream.windows`. All items count, however late they are in the stream. Results of a key are in the order of
-        time, and keys in no order; windows without items give none.
+        time, and keys in no order; windows without items have no result.
 
         Costs one shuffle, of the containers of each key and task. The containers of one key must fit into the memory of
         a task; without `key`, so must those of all windows.
 
         Args:
-            window: which windows.
+            window: the kind and size of the windows.
             collector: a collector, or an aggregate operation of one input; sessions need its `combine`.
-            timestamp: gives the time of an item: milliseconds since 1970, or a datetime with a time zone.
-            key: gives the key of an item; unset, all items share the windows.
+            timestamp: returns the time of an item: milliseconds since 1970, or a datetime with a time zone.
+            key: returns the key of an item; unset, all items share the windows.
 
         Raises:
             TypeError: an argument is of another kind, or the collector cannot combine what sessions need combined.
-            ValueError: the window has early results, which items that end do not give.
-            UnstableKeyError: later, where a key has no hash, or that of its identity.
+            ValueError: the window has early results, which a bounded stream does not have.
+            UnstableKeyError: later, where a key has no hash, or is hashed by identity.
 
         Example:
             >>> from collectors import counting
@@ -292,7 +293,7 @@ class Keyed(BaseStream[T]):
         engine has one partition, as has a pipeline that is `sequential()`.
 
         Raises:
-            UnstableKeyError: a key has no hash, or that of its identity.
+            UnstableKeyError: a key has no hash, or is hashed by identity.
 
         Example:
             >>> Stream.of("sea", "ship", "sea").partition_by(2).distinct().count()
@@ -316,7 +317,7 @@ class _Keying:
 
 
 def _windowed(upstream: Node, window: Window, operation: AggregateOperation[Any, Any, Any], fn: Any, key: Any) -> Node:
-    from dstream.operators.windows.bounded import bounded_windows  # Few programs need windows.
+    from dstream.operators.windows.bounded import bounded_windows  # Imported lazily: few programs need windows.
     from dstream.plan.operations.calls import FlatMap
     from dstream.plan.timestamps import InstantOf
 
@@ -336,7 +337,7 @@ def window_of(value: Any) -> Window:
     Raises:
         TypeError: it is something else.
     """
-    from dstream.windows import FrameWindow, SessionWindow  # Few programs need any.
+    from dstream.windows import FrameWindow, SessionWindow  # Imported lazily: few programs need windows.
 
     if isinstance(value, FrameWindow | SessionWindow):
         return value

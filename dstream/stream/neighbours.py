@@ -50,7 +50,7 @@ class Gathering(BaseStream[T]):
         return self._gathered(gatherer, "gather", gatherer.name)
 
     def zip_with_index(self) -> Stream[tuple[T, int]]:
-        """Put its number behind each item: `(item, index)`, from 0.
+        """Pair each item with its index, from 0: `(item, index)`.
 
         Example:
             >>> Stream.of("whale", "sea").zip_with_index().to_list()
@@ -95,18 +95,18 @@ class Gathering(BaseStream[T]):
     def sample(self, fraction: float | None = None, seed: int | None = None, *, n: int | None = None) -> Self:
         """Keep each item with the probability `fraction`, or `n` items, each as probable as any other.
 
-        What is kept depends on the seed and the numbers of the items alone: on an ordered stream a seed keeps the
+        What is kept depends on the seed and the numbers of the items alone: on an ordered stream a seed selects the
         same items on every engine, in any number of partitions. With a `fraction` they keep their order; `n` items have
-        a random order, as those of `random.sample`: up to 100,000 of them, each partition holds `n` items and sorts
+        a random order, as in `random.sample`: up to `n` = 100,000, each partition holds `n` items in memory and sorts
         nothing. If there are fewer, all are returned.
 
         Args:
             fraction: from 0.0 for none to 1.0 for all.
-            seed: without it one is chosen now, so that this stream gives the same items each time it runs.
-            n: how many items, in place of a fraction.
+            seed: unset, one is chosen now, so that this stream returns the same items in each run.
+            n: how many items, instead of a fraction.
 
         Raises:
-            TypeError: neither `fraction` nor `n` is given, or both.
+            TypeError: neither `fraction` nor `n` is passed, or both.
             ValueError: `fraction` is less than 0 or more than 1, or `n` is negative.
 
         Example:
@@ -130,7 +130,7 @@ class Gathering(BaseStream[T]):
             seed on every engine, in any number of partitions. Costs what `sorted` costs.
 
         Args:
-            seed: without it one is chosen now, so that this stream gives the same order each time it runs.
+            seed: unset, one is chosen now, so that this stream returns the same order in each run.
 
         Raises:
             TypeError: `seed` is no int.
@@ -162,7 +162,7 @@ class Gathering(BaseStream[T]):
 def _seed(seed: Any) -> int:
     if seed is not None:
         return whole(seed, "seed")
-    from random import getrandbits  # here: few programs draw
+    from random import getrandbits  # lazily: few programs draw
 
     return getrandbits(64)
 
@@ -176,7 +176,7 @@ def _sample_size(fraction: Any, n: Any) -> int:
 def _fraction(value: Any) -> float:
     if value is None:
         raise TypeError("sample() takes a fraction, or n= for so many items")
-    # A Decimal and a Fraction are no floats either, and a text has no such method.
+    # A Decimal and a Fraction are no floats either, and a str has no such method.
     if isinstance(value, bool) or not hasattr(type(value), "__float__"):
         raise TypeError(f"fraction must be a number, not {kind_of(value)}")
     number = float(value)

@@ -1,7 +1,7 @@
 """`IntStream`, `LongStream`, `DoubleStream`: streams of numbers, with sums and statistics.
 
 Ints are Python's: they do not overflow, so `IntStream` and `LongStream` differ in name only. Each
-checks the numbers that user functions give: an int stays an int, a float stays a float.
+checks the numbers that user functions return: ints remain ints, floats remain floats.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N]
 
     @classmethod
     def of(cls, *numbers: N) -> Self:
-        """Return a stream of the arguments; an argument that is no number of this kind is refused here.
+        """Return a stream of the arguments; an argument that is no number of this kind is refused at once.
 
         Example:
             >>> IntStream.of(1, 2, 3).sum()
@@ -129,7 +129,7 @@ class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N]
         return self._as("DoubleStream", self._map(fn, float, "map_to_double"))
 
     def flat_map(self, fn: Callable[[N], Iterable[N] | None]) -> Self:
-        """Replace each number by all the numbers that `fn(number)` gives; None is not a number."""
+        """Replace each number by all the numbers that `fn(number)` returns; None is not a number."""
         return self._then(self._flat_map(fn, self._kind, "flat_map"))
 
     def map_multi(self, fn: Callable[[N, Callable[[N], None]], object]) -> Self:
@@ -141,7 +141,7 @@ class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N]
         return self._as("Stream", self._node)
 
     def sorted(self, *, reverse: bool = False) -> Self:
-        """Sort the numbers; NaN is behind all others."""
+        """Sort the numbers; NaN sorts last."""
         return self._then(Sorted(self._node, None, choice(reverse, "reverse"), step=here()))
 
     # Terminal operations

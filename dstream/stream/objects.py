@@ -63,7 +63,7 @@ class StreamBuilder(Generic[T, S]):
             TypeError: the stream is one of numbers and `item` is none of its kind.
         """
         self._check_open()
-        # Checked here, where the line of the user's is, and not when a task reads it.
+        # Checked now, while the user's line is on the stack, and not when a task reads it.
         self._items.append(self._checked(item))
 
     def build(self) -> S:
@@ -121,11 +121,11 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
         """Return a stream of the items of `iterable`.
 
         A list is read when a terminal operation runs, so later changes are seen. An iterator that can
-        be read only once is read as far as needed, and what was read is kept for the next time.
+        be read only once is read as far as needed, and what was read is buffered for the next run.
 
         Args:
-            iterable: a list, a range, a generator; a set gives an unordered stream.
-            partitions: in how many parts to divide it; by default as many as there are cores.
+            iterable: a list, a range, a generator; a set makes an unordered stream.
+            partitions: the number of parts to divide it into; by default the number of cores.
         """
         return from_iterable(iterable, partitions, None)
 
@@ -149,7 +149,8 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
         seed: U, has_next: Callable[[U], object], next: Callable[[U], U], /
     ) -> Stream[U]: ...
 
-    # Pyright takes `(0, 1)` for a pair of that 0 and that 1, whatever follows them, unless a form names the places.
+    # Pyright takes `(0, 1)` for a pair of that 0 and that 1, whatever follows them, unless an overload names the
+    # members.
     @overload
     @staticmethod
     def iterate(seed: tuple[U, U2], next: Callable[[tuple[U, U2]], tuple[U, U2]], /) -> Stream[tuple[U, U2]]: ...
@@ -180,7 +181,7 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
 
     @staticmethod
     def iterate(seed: Any, *functions: Any) -> Stream[Any]:
-        """Return `seed, next(seed), next(next(seed)), ...`, forever or while `has_next(item)` holds.
+        """Return `seed, next(seed), next(next(seed)), ...`, forever or while `has_next(item)` is true.
 
         Ordered; made in one task.
 
@@ -217,7 +218,7 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
     # Lazy operations
 
     def map(self, fn: Callable[[T], U]) -> Stream[U]:
-        """Replace each item by `fn(item)`; a None stays.
+        """Replace each item by `fn(item)`; a None result is kept.
 
         Example:
             >>> Stream.of("a", "bb").map(len).to_list()
@@ -247,7 +248,7 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
         return self._as("DoubleStream", self._map(fn, float, "map_to_double"))
 
     def flat_map(self, fn: Callable[[T], Iterable[U] | None]) -> Stream[U]:
-        """Replace each item by all that `fn(item)` gives: any iterable or stream; None is an empty one.
+        """Replace each item by the items of `fn(item)`: any iterable or stream; None is an empty one.
 
         Example:
             >>> Stream.of("to be", "or not").flat_map(str.split).to_list()
@@ -256,21 +257,21 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
         return self._stream(self._flat_map(fn, None, "flat_map"))
 
     def flat_map_to_int(self, fn: Callable[[T], Iterable[int] | None]) -> IntStream:
-        """Replace each item by all the ints that `fn(item)` gives."""
+        """Replace each item by the ints of `fn(item)`."""
         return self._as("IntStream", self._flat_map(fn, int, "flat_map_to_int"))
 
     def flat_map_to_long(self, fn: Callable[[T], Iterable[int] | None]) -> LongStream:
-        """Replace each item by all the ints that `fn(item)` gives."""
+        """Replace each item by the ints of `fn(item)`."""
         return self._as("LongStream", self._flat_map(fn, int, "flat_map_to_long"))
 
     def flat_map_to_double(self, fn: Callable[[T], Iterable[float] | None]) -> DoubleStream:
-        """Replace each item by all the numbers that `fn(item)` gives, as floats."""
+        """Replace each item by the numbers of `fn(item)`, as floats."""
         return self._as("DoubleStream", self._flat_map(fn, float, "flat_map_to_double"))
 
     @overload
     def map_multi(self, fn: Callable[[T, Callable[[U], None]], object]) -> Stream[U]: ...
 
-    @overload  # For lambdas: what they emit, no type checker finds out.
+    @overload  # For lambdas: no type checker infers what they emit.
     def map_multi(self, fn: Callable[[T, Callable[[Any], None]], object]) -> Stream[Any]: ...
 
     def map_multi(self, fn: Callable[[T, Callable[[Any], None]], object]) -> Stream[Any]:
@@ -299,10 +300,10 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
         """Sort the items as `sorted()` does: stable, also in reverse. The stream is ordered from this step on.
 
         In parallel: the items are cut into ranges of keys, by a sample, and each range is sorted
-        where it is, on disk past the memory bound. `functools.cmp_to_key` serves comparators.
+        where it was computed, on disk past the memory bound. `functools.cmp_to_key` serves comparators.
         `sorted().limit(n)` keeps `n` items for each partition and sorts nothing else.
 
-        A key that is NaN is behind all others.
+        A key that is NaN sorts last.
 
         Raises:
             TypeError: two keys cannot be compared.
@@ -349,7 +350,7 @@ def _key(key: Callable[[Any], Any] | None) -> str:
 def read(source: Source[U] | ProcessorSource[U], name: str = "read(...)", runtime: Runtime | None = None) -> Stream[U]:
     """Return a stream of the items of `source` on a context, the default one if it is None."""
     if isinstance(source, ProcessorSource):
-        from dstream.stream.processors import emitted  # here: few programs have processors
+        from dstream.stream.processors import emitted  # lazily: few programs have processors
 
         return Stream(emitted(source, "read", call_site()), runtime)
     return Stream(Read(source, delivery_of(source, runtime), step=Step(name, call_site())), runtime)
@@ -369,7 +370,7 @@ def of_nullable(item: U | None) -> Stream[U]:
 
 
 def iteration(seed: Any, functions: tuple[Any, ...]) -> Iterate[Any]:
-    """Return the source behind `iterate(seed, next)` and `iterate(seed, has_next, next)`."""
+    """Return the source of `iterate(seed, next)` or `iterate(seed, has_next, next)`."""
     match functions:
         case (following,):
             return Iterate(seed, checked_function(following, "next"))

@@ -36,10 +36,10 @@ On = Callable[[Any], Any] | tuple[Callable[[Any], Any], Callable[[Any], Any]] | 
 
 
 def other_side(other: Any, call: str) -> BaseStream[Any]:
-    """Return the stream that an operation is given, or one of the collection or the dict that it is given.
+    """Return the other stream of an operation, or a stream of the collection or dict that was passed.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: `other` is none of these.
     """
     if isinstance(other, BaseStream):
         return other
@@ -109,12 +109,12 @@ class Paired(BaseStream[T]):
 
     __slots__ = ()
 
-    # By place
+    # By position
 
     def zip(self, other: ItemsOf[U], strict: bool = False) -> Stream[tuple[T, U]]:
-        """Pair the items at equal places, up to the end of the shorter side.
+        """Pair the items at equal positions, up to the end of the shorter side.
 
-        Ordered if both sides are. Costs one job that counts the items of each partition, which stay where they are,
+        Ordered if both sides are. Costs one job that counts the items of each partition, which remain where they are,
         and one shuffle of both sides; two sides of one partition each take the shuffle alone. A task holds its part
         of the left side, on disk past the memory bound. One side may be infinite; on Spark, both if `limit(n)`
         follows at once.
@@ -140,7 +140,7 @@ class Paired(BaseStream[T]):
     def zip_longest(self, other: ItemsOf[U], fillvalue: F) -> Stream[tuple[T | F, U | F]]: ...
 
     def zip_longest(self, other: Any, fillvalue: Any = None) -> Any:
-        """Pair the items at equal places, up to the end of the longer side, with `fillvalue` for missing ones.
+        """Pair the items at equal positions, up to the end of the longer side, with `fillvalue` for missing ones.
 
         Otherwise as `zip`.
 
@@ -151,7 +151,7 @@ class Paired(BaseStream[T]):
         return self._zipped(other, "longest", "zip_longest", fillvalue)
 
     def interleave(self, other: ItemsOf[U]) -> Stream[T | U]:
-        """Yield the items of both sides in turn; where one side ends, the other one continues.
+        """Interleave the items of both sides; after the end of one side, the other one continues.
 
         Costs what `zip` costs.
 
@@ -193,10 +193,10 @@ class Paired(BaseStream[T]):
         """Keep the items that the other side has too, each once.
 
         Items are equal as in a set, and every NaN is one item. The result has no order. Costs what `semi_join` costs,
-        and one shuffle of what it keeps, without what tasks repeat.
+        and one shuffle of the items that it keeps, each task's duplicates removed.
 
         Raises:
-            UnstableKeyError: later, where an item has no hash, or that of its identity.
+            UnstableKeyError: later, where an item has no hash, or is hashed by identity.
 
         Example:
             >>> sorted(Stream.of(3, 1, 2, 3).intersection([3, 2, 9]).to_list())
@@ -207,12 +207,12 @@ class Paired(BaseStream[T]):
         return self._combined(type(self), Distinct(common, step=NO_CALL), right)
 
     def subtract(self, other: ItemsOf[Any]) -> Self:
-        """Leave out the items that the other side has; repeated ones stay so.
+        """Remove the items that the other side has; duplicates are kept.
 
         Items are equal as in a set, and every NaN is one item. The result has no order. Costs what `semi_join` costs.
 
         Raises:
-            UnstableKeyError: later, where an item has no hash, or that of its identity.
+            UnstableKeyError: later, where an item has no hash, or is hashed by identity.
 
         Example:
             >>> Stream.of(3, 1, 2, 1).subtract([3, 2, 9]).to_list()
@@ -234,7 +234,7 @@ class Paired(BaseStream[T]):
 
         The result has no order. On Spark the keys of a small other side travel to the tasks of this one, and nothing
         else moves; otherwise one shuffle brings equal keys together: never more than `join` costs, for of the other
-        side only the keys move. A task holds these, on disk past the memory bound. This side may be infinite where
+        side only the keys move. A task buffers the keys, on disk past the memory bound. This side may be infinite where
         the other one is small.
 
         Args:
@@ -244,7 +244,7 @@ class Paired(BaseStream[T]):
 
         Raises:
             IllegalStateError: the streams belong to different contexts; later, the other side never ends.
-            UnstableKeyError: later, where a key has no hash, or that of its identity.
+            UnstableKeyError: later, where a key has no hash, or is hashed by identity.
 
         Example:
             >>> crews = Stream.of(("Pequod", 30), ("Rachel", 26))
@@ -303,18 +303,18 @@ class Paired(BaseStream[T]):
 
         Args:
             other: the other side.
-            on: gives the place of an item, such as its time: a function for both sides, or one for each. Places can
-                be compared; for `tolerance` and `"nearest"` also subtracted.
-            by: items match only where this gives an equal key: one function, or one for each side.
-            direction: `"backward"` takes the last right item at or before the place of the left one, of equal ones the
-                last; `"forward"` the first at or behind it, of equal ones the first; `"nearest"` the nearer of both,
-                the one before if they are equally far.
-            tolerance: how far from each other the places may be, such as a `timedelta`; unset, as far as they like.
+            on: returns the position of an item, such as its time: a function for both sides, or one for each. Positions
+                must be comparable; for `tolerance` and `"nearest"` also subtractable.
+            by: items match only if this returns equal keys: one function, or one for each side.
+            direction: `"backward"` takes the last right item at or before the position of the left one, the last one on
+                ties; `"forward"` the first one at or after it, the first one on ties; `"nearest"` the nearer of both,
+                the earlier one if they are equally far.
+            tolerance: the greatest distance between the positions, such as a `timedelta`; unset, there is no limit.
 
         Raises:
             IllegalStateError: the streams belong to different contexts; later, one of them never ends.
-            UnstableKeyError: later, where a key has no hash, or that of its identity.
-            ValueError: `tolerance` is negative or NaN; later, a place is None or NaN.
+            UnstableKeyError: later, where a key has no hash, or is hashed by identity.
+            ValueError: `tolerance` is negative or NaN; later, a position is None or NaN.
 
         Example:
             >>> trades, quotes = Stream.of((5, "buy"), (1, "sell")), [(2, 10.0), (4, 10.5)]
@@ -369,7 +369,7 @@ def _tolerance(value: Any) -> Any:
     try:
         # A NaN is no distance, since it is not greater than or equal to itself.
         is_distance = bool(value >= abs(value))
-    # Whatever a class of the user's raises there, it is no distance.
+    # Whatever a user's class raises, there is no distance.
     except Exception:
         raise TypeError(f"tolerance must be a number or a timedelta, not {kind_of(value)}") from None
     if isinstance(value, bool):

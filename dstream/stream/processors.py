@@ -16,7 +16,7 @@ __all__ = ["OUTSIDE", "emitted", "taken"]
 
 
 OUTSIDE = ""
-"""The name of the vertex before and behind; no vertex of a user's has it."""
+"""The name of the upstream and of the downstream vertex; no user's vertex has it."""
 
 
 def emitted(
@@ -27,7 +27,7 @@ def emitted(
     Args:
         source: has them.
         called: the method that the user called.
-        where: the place of that call.
+        where: the source location of that call.
     """
     is_endless = isinstance(source, ProcessorStreamSource)
     step = Step(f"{called}({source!r})", where, 1, 1)
@@ -38,13 +38,13 @@ def emitted(
 
 
 def taken(upstream: Node, sink: ProcessorSink, called: str, where: SourceLocation | None) -> FlatMap:
-    """Return no items, when the processors of a sink have taken those of a node.
+    """Return a node without items, which ends when the processors of a sink have taken the items of `upstream`.
 
     Args:
         upstream: the node.
-        sink: has the processors.
+        sink: supplies the processors.
         called: the method that the user called.
-        where: the place of that call.
+        where: the source location of that call.
     """
     vertex = GraphVertex(sink.name, sink.supplier, -1, Step(f".{sink.label}", where, 1, 1))
     graph = VertexGraph((vertex,), (GraphEdge(OUTSIDE, 0, sink.name, 0),))

@@ -1,4 +1,4 @@
-"""Reductions behind terminal operations, as collectors."""
+"""Reductions of terminal operations, as collectors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def present(found: list[T], operation: str) -> Optional[T]:
     """Return the `Optional` of a list with one item or none.
 
     Raises:
-        NullElementError: the item is None, which an `Optional` cannot hold.
+        NullElementError: the item is None, which an `Optional` cannot contain.
     """
     if not found:
         return Optional.empty()
@@ -58,14 +58,14 @@ def present(found: list[T], operation: str) -> Optional[T]:
 
 
 class Negated(Generic[T]):
-    """A predicate that holds where `predicate` does not."""
+    """The negation of `predicate`."""
 
     def __init__(self, predicate: Callable[[T], object]) -> None:
         self.predicate = predicate
         self.__qualname__ = getattr(predicate, "__qualname__", type(predicate).__qualname__)
 
     def __call__(self, item: T) -> bool:
-        """Return whether `predicate` does not hold."""
+        """Return whether `predicate` is false for `item`."""
         result = self.predicate(item)
         if type(result) is not bool:
             refuse_awaitable(result)
@@ -84,7 +84,7 @@ def folding_onto(identity: Any, op: Callable[[Any, Any], Any]) -> Collector[Any,
 
 
 def _onto(identity: Any, op: Callable[[Any, Any], Any], held: list[Any]) -> Any:
-    # Once, behind all items: in the container of each partition it would count as often as there are partitions.
+    # Once, after all items: in the container of each partition it would count once per partition.
     return checked_result(op(identity, held[0])) if held else identity
 
 
@@ -181,15 +181,15 @@ _CHUNK = 512
 
 
 def _survivor(choose: Callable[[list[Any]], Any], held: list[Any], items: Iterable[Any]) -> list[Any]:
-    """Fold items by `choose`, which selects one of the buffered and the next few `items`; buffer its last selection."""
+    """Fold items by `choose`, which selects among the buffered items and the next chunk; buffer its last selection."""
     for few in pieces(items, _CHUNK):
-        # A few hundred at a time: `min` and `max` iterate over a list in C.
+        # In chunks: `min` and `max` iterate over a list in C.
         held = [choose([*held, *few])]
     return held
 
 
 def latest() -> Collector[T, list[T], list[T]]:
-    """Keep the last item: a list of it, or of none."""
+    """Return a collector of the last item: a list with it, or an empty one."""
     return Collector(list, _keep, _keep_last, accumulate_all=_keep_last)
 
 
@@ -204,7 +204,7 @@ def _keep_last(held: list[Any], items: Iterable[Any]) -> list[Any]:
 
 
 def latest_by_key() -> Collector[tuple[Any, T], Any, dict[Any, T]]:
-    """Keep the last value of each key, as `dict` does with pairs: None is a key and a value like any other."""
+    """Return a collector of the last value of each key, as `dict(pairs)`: None is a valid key and value."""
     last_value = collectors.collecting_and_then(latest(), operator.itemgetter(0))
     return groups_of_any_key(_key_of_pair, collectors.mapping(operator.itemgetter(1), last_value))
 

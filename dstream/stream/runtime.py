@@ -64,7 +64,7 @@ def bind_default(provider: Callable[[], Runtime], stages: Callable[[Any, Any], A
     """Register the session as the provider of the default context.
 
     Args:
-        provider: gives the default context.
+        provider: returns the default context.
         stages: does what `Runtime.stages` does, without making a context if there is none yet.
     """
     global _default, _stages
@@ -97,7 +97,7 @@ def shared(left: Runtime | None, right: Runtime | None) -> Runtime | None:
 
 
 class Lifetime:
-    """The life of one stream; it ends with that of any stream that it was made from."""
+    """The lifetime of one stream; it ends with the lifetime of any stream that it was made from."""
 
     __slots__ = ("_handler", "_is_closed", "_parents")
 
@@ -123,7 +123,7 @@ class Lifetime:
     def close(self) -> None:
         """Close this stream; run its handlers and those of the streams before it, in order, each once.
 
-        The streams before it stay open: their plans are theirs to run again.
+        Upstream streams remain open: their plans may run again.
         """
         self._is_closed = True
         failures: list[Exception] = []
@@ -165,8 +165,8 @@ def write(
         runtime: has the collections.
         node: the last node of the plan.
         sink: writes the items.
-        engine: starts what runs the plan, unless the job is done already.
-        name: that of the job in the target, unless the sink names it.
+        engine: starts the engine, unless the job is already done.
+        name: the name of the job in the target, unless the sink names it.
         epoch: its number.
     """
     node, sink = ended(node, sink, runtime)
@@ -200,13 +200,13 @@ def ended(
     Args:
         node: the last node of the plan.
         sink: writes the items.
-        runtime: has the collections that processors may know by their names; None: these are passed later.
+        runtime: resolves the collections that processors refer to by name; None: it is passed later.
         name: the method that the user called.
-        where: the place of that call; None: here.
+        where: the source location of that call; None: the current call.
     """
     if not isinstance(sink, ProcessorSink):
         return node, sink
-    from dstream.stream.processors import taken  # here: few programs have processors
+    from dstream.stream.processors import taken  # lazily: few programs have processors
 
     opened = sink if runtime is None else sink.opened(runtime)
     return taken(node, opened, name, where or call_site()), cast("Sink[Any, R]", Nowhere(sink.label))
@@ -226,7 +226,7 @@ def writing(
         sink: decides what is written.
         writer: takes it; None for a plan that is only explained.
         name: the method that the user called.
-        where: the place of that call; None: here.
+        where: the source location of that call; None: the current call.
     """
     collector, functions = _collector(sink), tuple(dict.fromkeys(_functions(sink)))
     return Write(node, writer, collector, functions, step=called(name, sink.label, where=where))
@@ -274,13 +274,13 @@ class Delivery:
         return self.reducer.label
 
     def opened(self, context: Any) -> Delivery:
-        """Return the delivery with the context of a job, if it has none: that of a pipeline has none."""
+        """Return the delivery with the context of a job, if it has none, as in a pipeline."""
         return self if self.runtime is not None else dataclasses.replace(self, runtime=context)
 
     def __call__(self, letters: Iterable[DeadLetter]) -> None:
         """Commit the letters, all of them or none, without the engine: they are in this process, maybe on disk."""
         runtime = self.runtime or default_runtime()
-        # By an engine of this process, where the letters are, whatever runs the stream.
+        # By the engine of this process, where the letters are, whichever engine runs the stream.
         write(runtime, Read(_Letters(letters), step=Step("dead letters")), self.reducer, runtime.engine_here)
 
     def tell(self, say: Callable[[], object]) -> None:
@@ -288,7 +288,7 @@ class Delivery:
         say()
 
     def staged(self, letters: Iterable[DeadLetter], writer: Writer | MapWriter) -> Sequence[Receipt]:
-        """Write the letters, in the same way, with a writer of the reducer, and return its receipts."""
+        """Write the letters with a writer of the reducer, and return its receipts."""
         runtime = self.runtime or default_runtime()
         end = writing(Read(_Letters(letters), step=Step("dead letters")), self.reducer, writer)
         receipts: Sequence[Receipt] = runtime.engine_here().submit(rewrite(end)).result()

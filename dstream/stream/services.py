@@ -1,7 +1,6 @@
 """Services of maps for functions on workers: `imap_service` and the look-ups of `map_using_imap`.
 
-A handle to a map belongs to a context and does not travel. What travels is the store behind it, as a view that can
-only be read.
+A handle to a map belongs to a context and is not pickled. Its store is pickled instead, as a read-only view.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class MapView(Generic[K, V]):
     def get(self, key: K, default: Any = None, /) -> Any:
         """Return the value of `key`, or `default` if there is none."""
         (value,) = self.get_many([key])
-        # No map has a None, so it is what is not there.
+        # Maps contain no None, so None means a missing key.
         return default if value is None else value
 
     def get_all(self, keys: Iterable[K]) -> dict[K, V]:
@@ -80,7 +79,7 @@ class MapView(Generic[K, V]):
 
 @dataclass(frozen=True, repr=False)
 class _OfMap(Service[MapView[Any, Any]]):
-    """A service that gives a view of a map, and reads as the user wrote it."""
+    """A service that opens a view of a map; its `repr` is the user's call."""
 
     map_name: str = ""
 
@@ -90,7 +89,7 @@ class _OfMap(Service[MapView[Any, Any]]):
 
 @dataclass(frozen=True, repr=False)
 class ImapService(_OfMap):
-    """Placeholder of such a service until a job starts in a context (`dstream.spi.runtime.OpenedLater`)."""
+    """Placeholder of a map service until a job starts in a context (`dstream.spi.runtime.OpenedLater`)."""
 
     def opened(self, context: Collections) -> Service[MapView[Any, Any]]:
         """Return the service; the map is made if there is none."""
@@ -104,7 +103,7 @@ def imap_service(name: str) -> Service[MapView[Any, Any]]:
     is stored in the memory of the caller's process, on workers a copy, as of the start of the job.
 
     Args:
-        name: that of the map.
+        name: the name of the map.
 
     Raises:
         TypeError: `name` is no str.
@@ -130,14 +129,14 @@ def look_ups(
 ) -> UsingBatches:
     """Return the node of `map_using_imap`: the results of `fn` for each item and the map's value of its key.
 
-    Values are read for some hundred items at a time, and for few at first. Items keep their order.
+    Values are read for up to some hundred items at a time, for fewer at first. Items keep their order.
 
     Args:
-        upstream: gives the items.
-        name: that of the map.
-        key: gives the key of an item; None is a key that is never there.
+        upstream: the node of the items.
+        name: the name of the map.
+        key: returns the key of an item; the map never contains the key None.
         fn: takes (item, value), or (item, None) where the map has no value.
-        where: the place of the user's call.
+        where: the source location of the user's call.
     """
     given = f"{name!r}, {shown_function(key)}, {shown_function(fn)}"
     service = imap_service(name)

@@ -85,7 +85,7 @@ class Shared(BaseStream[T]):
         made = checked_function(fn, "fn")(self)
         if not isinstance(made, BaseStream):
             raise TypeError(f"fn must return a stream, not {kind_of(made)}")
-        # Called for its check: streams of two contexts are refused.
+        # Called for its check, which refuses streams of two contexts.
         shared(self._runtime, made._runtime)
         return made
 
@@ -139,7 +139,7 @@ def _flattened(stream: Any) -> R:  # type: ignore[type-var]
 
 
 def _all_of(item: Any) -> Any:
-    # Python iterates over what has places alone, too.
+    # Python also iterates over objects that have only `__getitem__`.
     if item is None or isinstance(item, Iterable | BaseStream) or hasattr(type(item), "__getitem__"):
         return item
     raise TypeError(f"flatten() takes iterables and None, not {shown(item)}")
@@ -164,7 +164,7 @@ class _Part:
                 return item[name]
             return getattr(item, name)
         except (AttributeError, IndexError, KeyError, TypeError) as error:
-            # Another one of a user's class may be made in another way than of a text.
+            # An exception of a user's class may not accept a single str.
             if type(error) not in _OF_PYTHON:
                 raise
             raise type(error)(f"pluck({name!r}) found no such part in {shown(item)}") from error

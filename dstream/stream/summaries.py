@@ -66,7 +66,7 @@ class Description:
 
 
 def describing() -> Collector[Any, Any, Description]:
-    """Describe numbers in one pass. The quartiles are exact, so that all numbers are kept, as by `percentiles`."""
+    """Describe numbers in one pass. The quartiles are exact, so all numbers are retained, as in `percentiles`."""
     all_of = collectors.all_of(
         collectors.summarizing_double(float),
         collectors.stddev(sample=True),
@@ -95,7 +95,7 @@ class Histogram:
     """The number of numbers in each bin, from its lower edge up to, not including, the upper one; the last has both.
 
     Attributes:
-        edges: those of the bins, ascending: one more than there are bins.
+        edges: the edges of the bins, ascending: one more than there are bins.
         counts: how many numbers lie in each bin.
         outside: how many lie in none; NaN lies in none.
     """

@@ -20,8 +20,8 @@ def read(source: Source[Any] | StreamSource[Any]) -> ProcessorMetaSupplier:
     """Return a supplier of processors that emit the items of a source. No edge leads to it.
 
     Args:
-        source: any of `sources`, or one of your own. The number of processors of the vertex is that of the parts into
-            which it is divided; unset, the source and the engine decide.
+        source: any of `sources`, or one of your own. The vertex has one processor for each part into which the source
+            is divided; unset, the source and the engine decide.
 
     Raises:
         TypeError: it is no source.
@@ -67,14 +67,15 @@ def write_buffered(
     flush: Callable[[Any], object],
     destroy: Callable[[Any], object] | None = None,
 ) -> ProcessorMetaSupplier:
-    """Return a supplier of processors that write into a buffer of their own, and flush it behind each block of items.
+    """Return a supplier of processors that write into their own buffers, and flush them after each block of items.
 
-    **Guarantee**: at least once. What was flushed stays, also if the job fails; `write(sink)` writes exactly once.
+    **Guarantee**: at least once. Flushed items remain written, also if the job fails; `write(sink)` writes exactly
+    once.
 
     Args:
         create: makes the buffer of a processor, where it runs; takes its context.
         receive: takes (buffer, item).
-        flush: takes the buffer; may wait: a processor has a thread of its own.
+        flush: takes the buffer; may wait: each processor has its own thread.
         destroy: takes the buffer at the end, also after a failure.
 
     Raises:
@@ -94,7 +95,7 @@ def write_logger(to_string: Callable[[Any], str] = str) -> ProcessorMetaSupplier
     """Return a supplier of a processor that logs all items and watermarks, at level INFO, under its vertex's name.
 
     Args:
-        to_string: gives the text of an item.
+        to_string: returns the string of an item.
 
     Raises:
         TypeError: it is no function.

@@ -54,7 +54,7 @@ def to_containers(operation: Operation, name: str) -> Operation:
         TypeError: they could not be combined afterwards; the message names the function of the library.
     """
     _check(operation, name)
-    if isinstance(operation, Collector):  # It keeps operations that take many items at a time.
+    if isinstance(operation, Collector):  # Its operations that take many items at a time are retained.
         return replace(operation, finisher=identity, name=repr(operation))
     return operation.with_finish(identity).called(repr(operation))
 
@@ -64,7 +64,7 @@ def of_containers(operation: Operation, container_of: Callable[[Any], Any], name
 
     Args:
         operation: has filled the containers.
-        container_of: gives the container that is in an item.
+        container_of: returns the container in an item.
         name: of the function of the library, for messages.
 
     Raises:
@@ -90,11 +90,11 @@ class GroupingProcessor(SavingProcessor):
     """A processor that groups by key, and emits the results at the end, in the order of the groups' first items.
 
     Args:
-        keys: gives the key of an item, a function for each inbound edge; None: all items are one group.
+        keys: returns the key of an item, a function for each inbound edge; None: all items are one group.
         operation: takes the items, those of each edge as of one input, in the order in which they arrive.
         to: makes of (key, result) what is emitted; None: the result alone.
-        gives_empty: without keys, the result of nothing is emitted too.
-        entries_of: edges by which entries of a `FirstGrouping` arrive in place of items.
+        gives_empty: without keys, the result of an empty input is emitted too.
+        entries_of: edges by which entries of a `FirstGrouping` arrive instead of items.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class GroupingProcessor(SavingProcessor):
         self._overflow: Overflow | None = None
 
     def init(self, outbox: Outbox, context: ProcessorContext) -> None:
-        """Keep both; many groups may move to disk, if it is known how two containers of a key become one."""
+        """Store both; groups may spill to disk if the operation can combine two containers of a key."""
         super().init(outbox, context)
         if self._is_keyed and self._operation.combine is not None and context.overflow is not None:
             self._overflow = context.overflow()
@@ -165,7 +165,7 @@ class GroupingProcessor(SavingProcessor):
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
         """Yield the containers of each shard together."""
-        # Also without groups: a graph that is restored behind its end must not give an empty result again.
+        # Also without groups: a graph that is restored after its end must not emit an empty result again.
         yield _ENDED, self._has_ended
         # Copies: containers take further items before the snapshot is pickled.
         groups = dict(zip(self._groups, self._copies(list(self._groups.values())), strict=True))
@@ -205,12 +205,12 @@ class FirstGrouping(GroupingProcessor):
     It emits what it has when that becomes much, and begins again.
 
     Args:
-        key: gives the key of an item; None: all items are one group, and None is its key.
+        key: returns the key of an item; None: all items are one group, and None is its key.
         reduction: takes the items of that edge, and has a `combine`.
     """
 
     def __init__(self, key: Callable[[Any], Any] | None, reduction: Collector[Any, Any, Any]) -> None:
-        # Containers travel as they are, and the vertex behind the shuffle finishes them.
+        # Containers are shuffled unfinished; the vertex after the shuffle finishes them.
         super().__init__(None if key is None else (key,), replace(reduction, finisher=identity), Entry)
         self._growth = Growth()
 
@@ -223,7 +223,7 @@ class FirstGrouping(GroupingProcessor):
     def made_of(self, ordinal: int, items: list[Any]) -> Iterable[Any]:
         """Accumulate the items; emit the groups if they are large."""
         super().made_of(ordinal, items)
-        # Its groups are emitted early: the vertex behind the shuffle combines parts of a group in any case.
+        # Its groups are emitted early: the vertex after the shuffle combines parts of a group in any case.
         if len(self._groups) < _MOST and not self._growth.exceeded():
             return ()
         groups, self._groups = self._groups, self._reductions[0].supplier()
@@ -253,7 +253,7 @@ def _combined(
 def _of_items(
     keys: tuple[Callable[[Any], Any], ...] | None, operation: AggregateOperation[Any, Any, Any], number: int
 ) -> Collector[Any, Any, Any]:
-    """Return a collector of a block of one input into the groups of all; without keys there is one, that of None."""
+    """Return a collector of a block of one input into the groups of all; without keys into one group, of None."""
     if operation.combine is not None:
         reduction = operation.on_input(number)
     else:
@@ -286,7 +286,7 @@ Keys = Sequence[Callable[[Any], Any]]
 def aggregate(operation: Operation) -> ProcessorMetaSupplier:
     """Return a supplier of processors that emit the result of all items, when these have ended.
 
-    A processor without an item emits the result of nothing: give the vertex one processor.
+    A processor without items emits the result of an empty input: use one processor for the vertex.
 
     Args:
         operation: takes the items of each inbound edge as one input.
@@ -328,10 +328,10 @@ def accumulate(operation: Operation) -> ProcessorMetaSupplier:
 def combine(operation: Operation) -> ProcessorMetaSupplier:
     """Return the second stage: a supplier of processors that emit the result of all containers.
 
-    A processor without an item emits the result of nothing: give the vertex one processor.
+    A processor without items emits the result of an empty input: use one processor for the vertex.
 
     Args:
-        operation: that of the `accumulate` before it.
+        operation: the operation of the `accumulate` vertex upstream.
 
     Raises:
         TypeError: it is none, or has no `combine`.
@@ -355,7 +355,7 @@ def aggregate_by_key(
     The edges that lead to the vertex are partitioned by the same keys.
 
     Args:
-        keys: gives the key of an item, one function for each inbound edge.
+        keys: returns the key of an item, one function for each inbound edge.
         operation: takes the items of each inbound edge as one input.
         to: takes (key, result), and makes what is emitted; None: an `Entry`.
 
@@ -377,7 +377,7 @@ def accumulate_by_key(keys: Keys, operation: Operation) -> ProcessorMetaSupplier
     """Return the first of two stages: a supplier of processors that emit an entry of each key and its container.
 
     Args:
-        keys: gives the key of an item, one function for each inbound edge.
+        keys: returns the key of an item, one function for each inbound edge.
         operation: takes the items of each inbound edge as one input; it has a `combine`.
 
     Raises:
@@ -401,7 +401,7 @@ def combine_by_key(operation: Operation, to: Callable[[Any, Any], Any] | None = 
     The edge that leads to the vertex is partitioned by `entry_key`.
 
     Args:
-        operation: that of the `accumulate_by_key` before it.
+        operation: the operation of the `accumulate_by_key` vertex upstream.
         to: takes (key, result), and makes what is emitted; None: an `Entry`.
 
     Raises:

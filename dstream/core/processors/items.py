@@ -54,7 +54,7 @@ def filter(predicate: Callable[[Any], object]) -> Callable[[], Processor]:
     """Return a factory of processors that emit the items which satisfy a predicate.
 
     Raises:
-        TypeError: it is no function, or one that would give no answer.
+        TypeError: `predicate` is no function, or cannot return a truth value.
 
     Example:
         >>> from dstream.core import processors
@@ -68,7 +68,7 @@ def flat_map(fn: Callable[[Any], Traverser[Any] | Iterable[Any] | None]) -> Call
     """Return a factory of processors that emit all results of a function for each item.
 
     Args:
-        fn: gives a traverser, anything that can be iterated, or None for no items; a generator is read as the outbox
+        fn: returns a traverser, an iterable, or None for no items; a generator is read as the outbox
             takes its items.
 
     Raises:
@@ -144,7 +144,7 @@ class FlatMapping(BlockProcessor):
         return chain.from_iterable(self._blocks(items))
 
     def _blocks(self, items: list[Any]) -> Iterator[list[Any]]:
-        """Yield the same in lists; the results of a few items are read together."""
+        """Yield the results in lists; those of several items are read together."""
         for few in chunked(items, _FEW):
             made = each(self._fn, few)
             kinds = kinds_of(made)
@@ -241,7 +241,7 @@ def flat_map_using(service: Service[Any], fn: Callable[[Any, Any], Iterable[Any]
 
     Args:
         service: as `map_using` takes it.
-        fn: takes (service, item); gives a traverser, anything that can be iterated, or None for no items.
+        fn: takes (service, item); returns a traverser, an iterable, or None for no items.
 
     Raises:
         TypeError: one of these is of another kind.
@@ -306,7 +306,7 @@ class _ServiceSupplier(ProcessorSupplier):
         return made
 
     def close(self, error: BaseException | None) -> None:
-        # All of them, also behind one that cannot be destroyed; its failure is raised at the end.
+        # All are destroyed, also after one that fails; its failure is raised at the end.
         destroy, failures = self._service.destroy, []
         while self._made:
             made = self._made.pop(0)

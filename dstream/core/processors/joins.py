@@ -29,7 +29,7 @@ def hash_join(
 ) -> ProcessorMetaSupplier:
     """Return a supplier of processors that emit each item of edge 0 with its matches from the other edges.
 
-    The items of edge `n` are held, by the keys of the clause `joins[n - 1]`. Such an edge is read first, and each
+    The items of edge `n` are buffered by the keys of the clause `joins[n - 1]`. Such an edge is read first, and each
     processor gets all of it: `.priority(-1).broadcast()`; or it is partitioned by the same key as edge 0. An item that
     matches several is emitted several times, in their order.
 

@@ -36,8 +36,8 @@ class Peek:
     """The items to log, and their format.
 
     Attributes:
-        what: is looked at.
-        to_string: gives the text of an item.
+        what: the observed items: "input", "output" or "snapshot".
+        to_string: returns the string of an item.
         should_log: returns whether an item is logged; None: all.
     """
 
@@ -46,7 +46,7 @@ class Peek:
     should_log: Callable[[Any], object] | None
 
     def log(self, logger: Logger, place: str, items: Sequence[Any]) -> None:
-        """Log items that passed a place, if the logger is enabled."""
+        """Log observed items, if the logger is enabled."""
         if not is_heard(logger):
             return
         for item in items:
@@ -130,7 +130,7 @@ class PeekingProcessor(Processor):
 
 
 class PeekingInbox:
-    """An inbox around another one. An item that stays at its head is logged once."""
+    """An inbox around another one. An item that remains at its head is logged once."""
 
     def __init__(self, peek: Peek, logger: Logger, ordinal: int) -> None:
         self._peek, self._logger = peek, logger
@@ -236,8 +236,8 @@ def peek_input(
     """Return a supplier of the same processors, which logs the items that they take, with the ordinal of the edge.
 
     Args:
-        supplier: makes processors, in any way that a vertex takes.
-        to_string: gives the text of an item.
+        supplier: makes processors, in any form that a vertex takes.
+        to_string: returns the string of an item.
         should_log: returns whether an item is logged; None: all.
 
     Raises:
@@ -258,8 +258,8 @@ def peek_output(
     """Return a supplier of the same processors, which logs the items that they emit, once for each edge.
 
     Args:
-        supplier: makes processors, in any way that a vertex takes.
-        to_string: gives the text of an item.
+        supplier: makes processors, in any form that a vertex takes.
+        to_string: returns the string of an item.
         should_log: returns whether an item is logged; None: all.
 
     Raises:
@@ -280,8 +280,8 @@ def peek_snapshot(
     """Return a supplier of the same processors, which logs the entries that they save.
 
     Args:
-        supplier: makes processors, in any way that a vertex takes.
-        to_string: gives the text of a pair (key, value).
+        supplier: makes processors, in any form that a vertex takes.
+        to_string: returns the string of a pair (key, value).
         should_log: takes such a pair, and returns whether it is logged; None: all.
 
     Raises:

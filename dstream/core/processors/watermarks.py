@@ -37,16 +37,16 @@ def insert_watermarks(
     """Return a supplier of processors that emit all items, and watermarks among them.
 
     A watermark is emitted before the item that moved time. Late items are emitted too: the step that closes windows
-    drops them. A snapshot has the last watermark, and the policy with what it has seen. Whether nothing arrives is
-    judged anew when it is restored.
+    drops them. A snapshot has the last watermark, and the policy with what it has seen. The idle timeout starts anew
+    when it is restored.
 
     Args:
-        timestamps: gives the timestamp of an item, in milliseconds.
-        policy: computes the watermark, such as `limiting_lag(2000)`; each processor has its own copy.
+        timestamps: returns the timestamp of an item, in milliseconds.
+        policy: computes the watermark, such as `limiting_lag(2000)`; each processor uses its own copy.
         emission: which watermarks are emitted; None: `no_throttling()`.
-        idle_timeout: the seconds without an item after which a processor holds time back no longer, until one arrives;
-            0: it always does.
-        clock: gives the seconds that the policy and the timeout count by.
+        idle_timeout: the seconds without an item after which an idle processor no longer holds the watermark back,
+            until an item arrives; 0: it always does.
+        clock: returns the current time in seconds, for the policy and the timeout.
 
     Raises:
         TypeError: one of these is of another kind.
@@ -103,7 +103,7 @@ class _Inserting(SavingProcessor):
         tells_all = not getattr(policy, "greatest_only", False)
         made: list[Any] = []
         for timestamp, item in zip(self._stamps(items), items, strict=True):  # A failure finds the item by this name.
-            if timestamp > greatest or tells_all:  # Such a policy does not need the other items.
+            if timestamp > greatest or tells_all:  # Other policies need only the greatest timestamp.
                 greatest = timestamp
                 policy.report(timestamp, now)
                 made += self._moved(now)

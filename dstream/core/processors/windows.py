@@ -47,8 +47,8 @@ class OperatorProcessor(SavingProcessor):
     """A processor around an operator, which sees the items between two watermarks as one epoch.
 
     Args:
-        operator: makes and keeps the state.
-        timestamps: gives the timestamp of an item, a function for each inbound edge.
+        operator: creates and stores the state.
+        timestamps: returns the timestamp of an item, a function for each inbound edge.
         hands_over: open windows are emitted, and not saved, when a snapshot is taken: another vertex combines it.
         clock: returns the seconds by which early results are emitted.
     """
@@ -112,14 +112,14 @@ class OperatorProcessor(SavingProcessor):
                 self._states[shard] = self._operator.new()
         self._watermark = watermark
         applied = [self._states[shard].apply(came.get(shard, []), moment) for shard in sorted(due | came.keys())]
-        # Each shard gives its results in the order of time, so merged ones have it, too.
+        # Each shard emits its results in the order of time, so the merged results have that order, too.
         return self._items(heapq.merge(*(each.outputs for each in applied), key=_timestamp))
 
     def _items(self, outputs: Iterator[Timed]) -> Iterator[Any]:
         """Yield the output; the operator works while it is consumed."""
         for _, item in outputs:
             yield item
-        # Behind the outputs: the operator works while these are consumed.
+        # After the outputs: the operator works while they are consumed.
         self._look_for_early()
 
     def _look_for_early(self) -> None:
@@ -127,7 +127,7 @@ class OperatorProcessor(SavingProcessor):
         self._early_at = min((each for each in deadlines if each is not None), default=None)
 
     def _came(self, moment: EpochTime) -> dict[int, list[tuple[int, Any]]]:
-        """Return the waiting items as partials of the operator, by shard; nothing waits afterwards."""
+        """Return the pending items as partials of the operator, by shard, and clear them."""
         found: dict[int, list[tuple[int, Any]]] = {}
         late = 0
         for number, waiting in enumerate(self._waiting):
@@ -206,8 +206,8 @@ def aggregate_to_sliding_window(
     Results of an earlier window are emitted first.
 
     Args:
-        keys: gives the key of an item, one function for each inbound edge; None: all items are one group.
-        timestamps: gives the timestamp of an item in milliseconds, one function for each inbound edge.
+        keys: returns the key of an item, one function for each inbound edge; None: all items are one group.
+        timestamps: returns the timestamp of an item in milliseconds, one function for each inbound edge.
         window: `tumbling(...)` or `sliding(...)`.
         operation: takes the items of each inbound edge as one input.
         to: takes (start, end, key, result), without keys (start, end, result), and makes what is emitted; None: a
@@ -237,9 +237,9 @@ def accumulate_by_frame(
     `operator.attrgetter("key")`. When a snapshot is taken, what is open is emitted, so nothing has to be saved.
 
     Args:
-        keys: gives the key of an item, one function for each inbound edge.
-        timestamps: gives the timestamp of an item in milliseconds, one function for each inbound edge.
-        window: that of the second stage.
+        keys: returns the key of an item, one function for each inbound edge.
+        timestamps: returns the timestamp of an item in milliseconds, one function for each inbound edge.
+        window: the window of the second stage.
         operation: takes the items of each inbound edge as one input; it has a `combine`.
 
     Raises:
@@ -271,7 +271,7 @@ def combine_to_sliding_window(
 
     Args:
         window: `tumbling(...)` or `sliding(...)`, as in the first stage.
-        operation: that of the `accumulate_by_frame` before it.
+        operation: the operation of the `accumulate_by_frame` vertex upstream.
         to: takes (start, end, key, result), and makes what is emitted; None: a `KeyedWindowResult`.
 
     Raises:
@@ -305,8 +305,8 @@ def aggregate_to_session_window(
     An item whose timestamp is below the watermark is dropped.
 
     Args:
-        keys: gives the key of an item, one function for each inbound edge; None: all items are one group.
-        timestamps: gives the timestamp of an item in milliseconds, one function for each inbound edge.
+        keys: returns the key of an item, one function for each inbound edge; None: all items are one group.
+        timestamps: returns the timestamp of an item in milliseconds, one function for each inbound edge.
         window: `session(timeout)`.
         operation: takes the items of each inbound edge as one input; it has a `combine`.
         to: takes (start, end, key, result), without keys (start, end, result), and makes what is emitted; None: a
