@@ -3,7 +3,7 @@
 `builder` has the `Pipeline`, `planning` makes of it the `PipelinePlan` (`plan`) that a job runs. A stage is a handle on
 its `StageRecord` (`stage_records`). `stages` has the bases of all stages and their two type parameters; `operations`,
 `joins` and `keyed` have the operations of items that end and of items without an end; `bounded` and `pairs` those that
-only items that end have, `unbounded` with `timestamps` and `windows` those that only items without an end have.
+of bounded stages only, `unbounded` with `timestamps` and `windows` those of unbounded stages only.
 `stateful_nodes` makes the nodes of states and windows; `arguments` checks those of methods.
 """
 

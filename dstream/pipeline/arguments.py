@@ -78,7 +78,7 @@ def not_of_streams(cls: type[Any], name: str) -> Callable[..., NoReturn]:
         AttributeError: there is no such method at all.
     """
     if name not in _INSTEAD:
-        from dstream.suggestions.stages import no_such_name  # imported here: it is needed only when a name is unknown
+        from dstream.suggestions.stages import no_such_name  # imported lazily: only an unknown name needs it
 
         raise AttributeError(no_such_name(cls, name))
 
@@ -139,7 +139,7 @@ def sink_of(sink: Any) -> Any:
     """Return `sink` if it is one.
 
     Raises:
-        TypeError: it is something else; the message contains what is probably meant.
+        TypeError: it is no sink; the message suggests the probable one.
     """
     if is_sink(sink) and not isinstance(sink, type):
         return sink
@@ -180,10 +180,10 @@ def needs_time(what: str) -> UnsupportedError:
 
 
 def peeked(upstream: Node, action: Any, to_string: Any, should_log: Any) -> Peek:
-    """Return the node of a `peek`, as stages have it.
+    """Return the node of a stage's `peek`.
 
     Raises:
-        TypeError: an action is passed beside what is logged, or one of them does not run.
+        TypeError: an action is passed together with options of logging, or one of them is no function that runs.
     """
     if action is not None and (to_string is not None or should_log is not None):
         raise TypeError("peek() takes an action, or to_string= and should_log= of what it logs itself, not both")
@@ -199,8 +199,8 @@ class Logged:
     """The action that logs items, in the caller's process, to a logger that bears the name of their stage.
 
     Attributes:
-        to_string: makes the text of an item.
-        should_log: returns whether an item is meant; None: all.
+        to_string: returns the string of an item.
+        should_log: returns whether an item is logged; None: all.
         stage: the name of the stage whose items are seen, once a plan is made.
     """
 

@@ -95,8 +95,8 @@ class ReducingStage(PairedStage[T, B], JoiningStage[T, B], LazyStage[T, B]):
 
         Args:
             others: stages of this pipeline, one for each further input of the operation.
-            op: an operation with as many inputs as there are stages, this one first: `co_operation(...)` makes one of
-                an operation for each input.
+            op: an operation with one input per stage, this one first: `co_operation(...)` makes it from an operation
+                per input.
 
         Raises:
             IllegalStateError: a stage belongs to another pipeline.
@@ -189,7 +189,7 @@ class ReducingStage(PairedStage[T, B], JoiningStage[T, B], LazyStage[T, B]):
     # Several items
 
     def distinct(self: Ended[T], key: Callable[[T], Any] | None = None) -> BatchStage[T]:
-        """Keep one item of each key, the first one if the items are ordered.
+        """Keep one item per key, the first one if the items are ordered.
 
         The key is `key(item)`, or the item itself. Keys are equal as in a dict, and every NaN is one key.
         """
@@ -221,7 +221,7 @@ class ReducingStage(PairedStage[T, B], JoiningStage[T, B], LazyStage[T, B]):
         return self._made("drop_while", self._stream().drop_while(predicate))
 
     def zip_with_index(self: Ended[T]) -> BatchStage[tuple[T, int]]:
-        """Put its number behind each item: `(item, index)`, from 0."""
+        """Pair each item with its index, from 0: `(item, index)`."""
         return self._made("zip_with_index", self._stream().zip_with_index())
 
     def enumerate(self: Ended[T], start: int = 0) -> BatchStage[tuple[int, T]]:
@@ -241,14 +241,14 @@ class ReducingStage(PairedStage[T, B], JoiningStage[T, B], LazyStage[T, B]):
     ) -> BatchStage[T]:
         """Keep each item with the probability `fraction`, or `n` items, each as probable as any other.
 
-        Without a seed one is chosen now, so that the pipeline keeps the same items each time it runs.
+        Without a seed one is chosen now, so that the pipeline keeps the same items in each run.
         """
         return self._made("sample", self._stream().sample(fraction, seed, n=n))
 
     def shuffle(self: Ended[T], seed: int | None = None) -> BatchStage[T]:
         """Put the items into a random order, in which the stream is ordered from this step on.
 
-        Without a seed one is chosen now, so that the pipeline gives the same order each time it runs.
+        Without a seed one is chosen now, so that the pipeline has the same order in each run.
         """
         return self._made("shuffle", self._stream().shuffle(seed))
 
@@ -266,9 +266,9 @@ class ReducingStage(PairedStage[T, B], JoiningStage[T, B], LazyStage[T, B]):
         return self._made("partition_by", self._stream().partition_by(n, key))
 
     def cache(self: Ended[T]) -> BatchStage[T]:
-        """Compute the items once, and keep them for later jobs of this pipeline in the same context.
+        """Compute the items once, and cache them for later jobs of this pipeline in the same context.
 
-        Within one job that is so anyway: what several stages read is computed once.
+        Within one job that is the default: items that several stages read are computed once.
         """
         return self._made("cache", self._stream().cache())
 
@@ -280,7 +280,7 @@ class ReducingStage(PairedStage[T, B], JoiningStage[T, B], LazyStage[T, B]):
         """Run the source as a stream, of one partition that ends: for tests, and for old data that a stream continues.
 
         Args:
-            timestamp: gives the time of an item, as for `add_timestamps`; unset, items have none.
+            timestamp: returns the time of an item, as for `add_timestamps`; unset, items have none.
             allowed_lag: as for `add_timestamps`.
 
         Raises:
@@ -310,7 +310,7 @@ if TYPE_CHECKING:
 else:
 
     class BatchStage(ReducingStage[T, Bounded]):
-        """Items on their way from a source that ends to a sink: the result of `pipeline.read_from(source)`.
+        """A stage of bounded input: the result of `pipeline.read_from(source)`.
 
         Each method adds a stage to the pipeline and returns it. Stages fork where several are attached to one: what
         they share is computed once. Nothing runs before the pipeline does, as a job: `ctx.new_job(pipeline)`. A stage
@@ -339,9 +339,9 @@ else:
         ) -> BatchStage[Any]:
             """Pair each item with each item of `right` that has its key, or with None: `(item, match)`.
 
-            The right side is read first, and sent to every task; the items of this stage stay where they are and keep
-            their order. Several matches have the order of the right side; a match that is None is a match. What is
-            too large to be sent is joined by `join`, which shuffles both sides.
+            The right side is read first, and sent to every task; the items of this stage are not moved and keep their
+            order. Several matches have the order of the right side; None is a valid match. If the right side is too
+            large to be sent, use `join`, which shuffles both sides.
 
             Args:
                 right: another stage of this pipeline, whose items end.
@@ -375,7 +375,7 @@ else:
             *,
             broadcast_limit: int | None = None,
         ) -> BatchStage[Any]:
-            """Put the matches of several stages beside each item: `(item, match_0, match_1, ...)`.
+            """Pair each item with the matches of several stages: `(item, match_0, match_1, ...)`.
 
             Where several items of a stage match, each is paired with each of the others: the product. None is used
             where nothing matches. Otherwise as `hash_join`.

@@ -123,7 +123,7 @@ class Pipeline(Hinting):
         Args:
             source: such as `text_files(...)` or `imap(...)`, whose items end; or such as `watch_files(...)` or
                 `imap_journal(...)`, whose items do not, and which a job reads epoch by epoch.
-            name: that of the stage, as for `set_name`; unset, processors have their own.
+            name: the name of the stage, as for `set_name`; unset, that of the processors, if the source has any.
 
         Raises:
             IllegalStateError: another stage has that name.
@@ -137,7 +137,7 @@ class Pipeline(Hinting):
         if name is None and isinstance(source, ProcessorSource | ProcessorStreamSource):
             name = source.name
         if name is not None:
-            stage.set_name(name)  # A name that is refused leaves no source behind, which would end nowhere.
+            stage.set_name(name)  # Set first: a refused name must not leave a source without a sink in the pipeline.
         self._add(record)
         return stage
 
@@ -268,12 +268,12 @@ class Pipeline(Hinting):
         return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return copy.copy(self)  # What stages hold is values.
+        return copy.copy(self)  # Stages contain only immutable values.
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, (dumps(flattened(self._records)),)
 
-    # What stages ask
+    # What stages use
 
     def _add(self, record: StageRecord) -> None:
         self._records.append(record)

@@ -33,7 +33,7 @@ K = TypeVar("K")
 L = TypeVar("L")
 R = TypeVar("R")
 V = TypeVar("V")
-K2 = TypeVar("K2")  # Those of a static method are not those of the class.
+K2 = TypeVar("K2")  # A static method needs its own type variables.
 L2 = TypeVar("L2")
 R2 = TypeVar("R2")
 W = TypeVar("W")
@@ -44,8 +44,8 @@ class JoinClause(Generic[K, L, R, V]):
     """The keys by which a hash join finds matches; `hash_join(right, on=...)` takes a clause, or a pair of functions.
 
     Attributes:
-        left_key: gives the key of an item.
-        right_key: gives the key of an item of the right stage.
+        left_key: returns the key of an item.
+        right_key: returns the key of an item of the right stage.
         projection: returns the part of a right item that is passed on; None: all of it.
 
     Raises:
@@ -81,7 +81,7 @@ class JoinClause(Generic[K, L, R, V]):
         return EntriesClause(left_key, _key, _value)
 
     def projecting(self, fn: Callable[[R], W]) -> JoinClause[K, L, R, W]:
-        """Return this clause with `fn(right)` in place of each right item."""
+        """Return this clause with `fn(right)` instead of each right item."""
         return cast("JoinClause[K, L, R, W]", replace(self, projection=cast(Any, checked_function(fn, "fn"))))
 
     def __repr__(self) -> str:
@@ -93,14 +93,14 @@ class JoinClause(Generic[K, L, R, V]):
 
 
 class EntriesClause(JoinClause[K, L, Never, Never]):
-    """A clause that matches entries by their keys, made by `JoinClause.join_map_entries`.
+    """A join clause that matches entries by their keys, made by `JoinClause.join_map_entries`.
 
-    It does not have the types of entries: a hash join takes them from its right stage. `Never` keeps checkers from
-        taking it for a clause that has them.
+    The clause has no types of entries: a hash join takes them from its right stage. `Never` prevents type checkers from
+    treating it as a typed clause.
     """
 
     def projecting(self, fn: Callable[[Any], W]) -> JoinClause[K, L, Any, W]:
-        """Return this clause with `fn(entry)` in place of each value."""
+        """Return this clause with `fn(entry)` instead of each value."""
         return cast("JoinClause[K, L, Any, W]", super().projecting(fn))
 
 
@@ -126,11 +126,11 @@ class JoiningStage(FlowingStage[T, B]):
     # All items of several stages
 
     def merge(self, *others: StageOf[T, B | Bounded]) -> Stage[T, B]:
-        """Return all items of this stage and of others, in any order; `a + b` of stages that end keeps the order.
+        """Return all items of this stage and of others, in any order; `a + b` of bounded stages preserves the order.
 
         Args:
-            others: stages of this pipeline. Beside items without an end, the source of one that ends is read as one
-                partition, which ends.
+            others: stages of this pipeline. If this stage is unbounded, a bounded source among the others is read as
+                one partition, which ends.
 
         Raises:
             IllegalStateError: a stage belongs to another pipeline, or has no end where this one has.
@@ -150,7 +150,7 @@ class JoiningStage(FlowingStage[T, B]):
         nodes = (self._record.node, *(each._record.node for each in stages))
         return self._step(kind, Union(nodes, step=called(kind, "...")), stages)
 
-    # Joined with what every task holds
+    # Joined with a side that is broadcast
 
     @overload
     def hash_join(
@@ -229,8 +229,8 @@ class JoiningStage(FlowingStage[T, B]):
             on: the key functions of both sides, `(of_item, of_right)`, or a `JoinClause`.
             to: makes an item of a pair: `to(item, match)`; unset, the pair is emitted.
             broadcast_limit: how many bytes the right side may have; unset, the limit of the context.
-            refresh_every: seconds, or a timedelta: the first epoch that begins so much later than the one that read the
-                right side reads it again, with all that `cache()` keeps of it; 0: each epoch. Unset, none does.
+            refresh_every: seconds, or a timedelta: an epoch that begins this much later than the last read of the right
+                side reads it again, including the contents of its `cache()`; 0: each epoch. Unset, it is read once.
 
         Raises:
             IllegalStateError: `right` belongs to another pipeline, or has no end.
@@ -337,7 +337,7 @@ class JoiningStage(FlowingStage[T, B]):
         broadcast_limit: int | None = None,
         refresh_every: B | None = None,
     ) -> Stage[Any, B]:
-        """Put the matches of several stages beside each item: `(item, match_0, match_1, ...)`.
+        """Pair each item with the matches of several stages: `(item, match_0, match_1, ...)`.
 
         Where several items of a stage match, each is paired with each of the others: the product. None is used where
         nothing matches. Otherwise as `hash_join`.
@@ -389,7 +389,7 @@ def hash_joined(
     """Return the last node of a hash join.
 
     Args:
-        left: gives the items.
+        left: the node of the items.
         kind: the name of the method.
         sides: the last node of each right side, and what the user gave for `on`.
         to: makes an item of an item and its matches; None: a tuple.
@@ -410,7 +410,7 @@ def hash_joined(
         left_key = clause.left_key if depth == 0 else FirstOfPairs(depth, clause.left_key)
         others = (clause.right_key, clause.projection, kind == "inner_hash_join", limit, every)
         node = HashJoin(node, right, left_key, *others, step=Step(where=where))
-    # A pair is what one join gives in any case.
+    # One join returns pairs in any case.
     return node if to is None and is_one else _unnested(node, kind, to, len(sides))
 
 

@@ -67,8 +67,8 @@ class KeyedView(StageView, Generic[K, T, B]):
     def rolling_aggregate(self, op: AggregateOperation[Any, Any, Any]) -> Stage[Entry[K, Any], B]:
         """Replace each item by the result of all items of its key until and with it: `Entry(key, result)`.
 
-        Items that end pass in encounter order if they have one, and results are at the places of their items. Of items
-        without an end, the containers of all keys are kept until the job ends. What was given never changes
+        Bounded items are aggregated in encounter order if they have one, and results have the order of their items. Of
+        unbounded items, the containers of all keys are stored until the job ends. An emitted result never changes
         later: a result that shares anything with the container is copied.
 
         Args:
@@ -91,13 +91,13 @@ class KeyedView(StageView, Generic[K, T, B]):
     ) -> Stage[R, B]:
         """Replace each item by `fn(state, key, item)`, which changes the state of its key in place.
 
-        Items that end pass in encounter order if they have one, and results are at the places of their items.
+        Bounded items are processed in encounter order if they have one, and results have the order of their items.
 
         Args:
             create: makes the state of a key.
             fn: takes the state, the key and an item; a None that it returns is emitted.
-            ttl: for items with timestamps, which `add_timestamps(fn)` gives: for how long the state of a key is kept in
-                event time without an item, in milliseconds or as a timedelta; unset, for ever. Items older than the
+            ttl: for items with timestamps, which `add_timestamps(fn)` returns: for how long the state of a key is kept
+                in event time without an item, in milliseconds or as a timedelta; unset, for ever. Items older than the
                 watermark are late then, and dropped.
             on_evict: for these, too: takes (state, key, watermark) of a state that is evicted, and may return a last
                 item; None: nothing. That has the last instant of the state as its timestamp. Where the source has
@@ -129,7 +129,7 @@ class KeyedView(StageView, Generic[K, T, B]):
         ttl: B | None = None,
         on_evict: Callable[[S, K, int], Iterable[R] | None] | None = None,
     ) -> Stage[R, B]:
-        """Replace each item by all that `fn(state, key, item)` gives; otherwise as `map_stateful`."""
+        """Replace each item by all that `fn(state, key, item)` returns; otherwise as `map_stateful`."""
         return self._stateful("flat_map", create, fn, ttl, on_evict)
 
     def _stateful(self, action: Action, create: Any, fn: Any, ttl: Any, on_evict: Any) -> Stage[Any, B]:
@@ -145,13 +145,13 @@ class KeyedView(StageView, Generic[K, T, B]):
 
         Raises:
             TypeError: an argument is of another kind; later, where an item is None.
-            UnstableKeyError: later, where a key has no hash, or that of its identity.
+            UnstableKeyError: later, where a key has no hash, or is hashed by identity.
         """
         made: Stage[Any, B] = self._stage._transformed(name, supplier, self._called("custom_transform"), self._key)
         return made
 
     def _called(self, name: str) -> str:
-        """Return the call of a method as the user wrote it, up to its arguments: with that of this stage before it."""
+        """Return the call of a method without its arguments, prefixed with the call of this stage."""
         return f"grouping_key({shown_function(self._key)}).{name}"
 
     def __repr__(self) -> str:
@@ -196,7 +196,7 @@ class ReducingView(KeyedView[K, T, B]):
 
         Raises:
             TypeError: `op` is no operation, or has several inputs.
-            UnstableKeyError: later, where a key has no hash, or that of its identity.
+            UnstableKeyError: later, where a key has no hash, or is hashed by identity.
         """
         return _aggregated(self, "aggregate", (), op, to)
 
@@ -267,8 +267,8 @@ class ReducingView(KeyedView[K, T, B]):
 
         Args:
             others: keyed stages of this pipeline, one for each further input of the operation.
-            op: an operation with as many inputs as there are stages, this one first: `co_operation(...)` makes one of
-                an operation for each input, `to_bags(n)` gives lists.
+            op: an operation with one input per stage, this one first: `co_operation(...)` makes it from an operation
+                per input, `to_bags(n)` returns lists.
             to: makes the output of a key and its result; unset, an `Entry`.
 
         Raises:
@@ -280,10 +280,10 @@ class ReducingView(KeyedView[K, T, B]):
     def top(self: ByKey[K, T], n: int, key: Callable[[T], Any] | None = None) -> BatchStage[Entry[K, list[T]]]:
         """Keep the `n` greatest items of each key, the greatest first, as a list: `Entry(key, items)`.
 
-        Equal ones keep their order.
+        Items with equal keys keep their order.
 
         Args:
-            n: how many.
+            n: the number of items per key.
             key: returns the value that is compared; unset, the items themselves.
         """
         most = count(n, "n")
@@ -331,13 +331,13 @@ class TimedView(KeyedView[K, T, B]):
         """Keep the first item of each key.
 
         Args:
-            within: the time behind one that passed after which one is kept again, in milliseconds of event time or
-                as a timedelta. Unset, keys are stored until the job ends.
+            within: the time after an emitted item, in milliseconds of event time or as a timedelta, during which items
+                of its key are dropped. Unset, keys are stored until the job ends.
 
         Raises:
             IllegalStateError: `within` is set, and the items have no timestamps.
         """
-        # `B` is the type of a span of time there, which a type checker cannot know.
+        # `B` is the type of a duration at this point, which a type checker cannot infer.
         passed: Any = within
         return self._step("distinct", stateful_nodes.distinct(self._node, self._key, passed))
 

@@ -1,7 +1,7 @@
 """`LazyStage`: the operations of a stage that take one item at a time, whether its items end or not.
 
-A stage makes a stream's nodes: each method calls that of a stream without a context and keeps the node, so that checks,
-labels and what an operation means have one place.
+A stage makes a stream's nodes: each method calls the method of a stream without a context and takes its node, so that
+checks, labels and semantics are defined once.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class LazyStage(FlowingStage[T, B]):
     # One item at a time
 
     def map(self, fn: Callable[[T], U]) -> Stage[U, B]:
-        """Replace each item by `fn(item)`; a None stays."""
+        """Replace each item by `fn(item)`; a None result is kept."""
         return self._made("map", self._stream().map(fn))
 
     def map_to_obj(self, fn: Callable[[T], U]) -> Stage[U, B]:
@@ -79,25 +79,25 @@ class LazyStage(FlowingStage[T, B]):
         return self._made("filter", self._stream().filter(predicate))
 
     def flat_map(self, fn: Callable[[T], Iterable[U] | None]) -> Stage[U, B]:
-        """Replace each item by all that `fn(item)` gives: any iterable or stream; None is an empty one."""
+        """Replace each item by all that `fn(item)` returns: any iterable or stream; None is an empty one."""
         return self._made("flat_map", self._stream().flat_map(fn))
 
     def flat_map_to_int(self, fn: Callable[[T], Iterable[int] | None]) -> Stage[int, B]:
-        """Replace each item by all the ints that `fn(item)` gives."""
+        """Replace each item by all the ints that `fn(item)` returns."""
         return self._made("flat_map_to_int", self._stream().flat_map_to_int(fn))
 
     def flat_map_to_long(self, fn: Callable[[T], Iterable[int] | None]) -> Stage[int, B]:
-        """Replace each item by all the ints that `fn(item)` gives."""
+        """Replace each item by all the ints that `fn(item)` returns."""
         return self._made("flat_map_to_long", self._stream().flat_map_to_long(fn))
 
     def flat_map_to_double(self, fn: Callable[[T], Iterable[float] | None]) -> Stage[float, B]:
-        """Replace each item by all the numbers that `fn(item)` gives, as floats."""
+        """Replace each item by all the numbers that `fn(item)` returns, as floats."""
         return self._made("flat_map_to_double", self._stream().flat_map_to_double(fn))
 
     @overload
     def map_multi(self, fn: Callable[[T, Callable[[U], None]], object]) -> Stage[U, B]: ...
 
-    @overload  # For lambdas: what they emit, no type checker finds out.
+    @overload  # For lambdas: no type checker infers what they emit.
     def map_multi(self, fn: Callable[[T, Callable[[Any], None]], object]) -> Stage[Any, B]: ...
 
     def map_multi(self, fn: Callable[[T, Callable[[Any], None]], object]) -> Stage[Any, B]:
@@ -154,9 +154,9 @@ class LazyStage(FlowingStage[T, B]):
     def map_concurrent(
         self, n: int, fn: Callable[[T], Any], *, rate: float | None = None, retry: int | Retry = 0, cache: bool = False
     ) -> Stage[Any, B]:
-        """Replace each item by `fn(item)`, with up to `n` calls in flight in each task; the order is kept.
+        """Replace each item by `fn(item)`, with up to `n` calls in flight in each task; the order is preserved.
 
-        The same as `gather(map_concurrent(n, fn, ...))`, which also decides what is done with items that fail. Tasks
+        The same as `gather(map_concurrent(n, fn, ...))`, which also defines how failed items are handled. Tasks
         share a rate and a cache by moving items, so neither can be combined with timestamps and states.
 
         Args:
@@ -184,7 +184,7 @@ class LazyStage(FlowingStage[T, B]):
         return as_of_streams(self, "swap")
 
     def map_values(self: StageOf[tuple[K, V], B], fn: Callable[[V], R]) -> Stage[Entry[K, R], B]:
-        """Replace the value of each entry by `fn(value)`; the key stays. Moves nothing between tasks."""
+        """Replace the value of each entry by `fn(value)`; the key does not change. Moves nothing between tasks."""
         return as_of_streams(self, "map_values", fn)
 
     def filter_values(self: StageOf[tuple[K, V], B], predicate: Callable[[V], object]) -> Stage[Entry[K, V], B]:
@@ -192,7 +192,7 @@ class LazyStage(FlowingStage[T, B]):
         return as_of_streams(self, "filter_values", predicate)
 
     def flat_map_values(self: StageOf[tuple[K, V], B], fn: Callable[[V], Iterable[R] | None]) -> Stage[Entry[K, R], B]:
-        """Replace each entry by one for each item that `fn(value)` gives: any iterable or stream, or None for none."""
+        """Replace each entry by one for each item of `fn(value)`: any iterable or stream, or None for none."""
         return as_of_streams(self, "flat_map_values", fn)
 
     # Failures
@@ -215,12 +215,12 @@ class LazyStage(FlowingStage[T, B]):
     ) -> Stage[T, B]:
         """Send the items on which the step before fails with one of these exceptions to a reducer.
 
-        It gets a `DeadLetter` for each, all of them at the end of the job, and none if the job fails; of items without
-        an end, those of an epoch when the epoch ends.
+        The reducer gets one `DeadLetter` per failed item at the end of the job, and none if the job fails; in an
+        unbounded pipeline, at the end of each epoch.
         """
         return self._made("on_error", self._stream().on_error(kinds, into=into))
 
-    # A service beside the items
+    # With a service
 
     @overload
     def map_using(self, service: Service[S], fn: Callable[[S, T], R]) -> Stage[R, B]: ...
@@ -259,17 +259,17 @@ class LazyStage(FlowingStage[T, B]):
     def flat_map_using(
         self, service: Service[Any] | OpenedLater, fn: Callable[[Any, T], Iterable[Any] | None]
     ) -> Stage[Any, B]:
-        """Replace each item by all that `fn(service, item)` gives; otherwise as `map_using`."""
+        """Replace each item by all that `fn(service, item)` returns; otherwise as `map_using`."""
         return self._using("flat_map", service, checked_function(fn, "fn"))
 
     def map_using_imap(self, name: str, key: Callable[[T], Any], fn: Callable[[T, Any], R]) -> Stage[R, B]:
         """Replace each item by `fn(item, value)`, the value that a map has for `key(item)`, or None.
 
-        Values are read for some hundred items at a time; the items keep their order.
+        Values are read in batches of some hundred items; the items keep their order.
 
         Args:
-            name: that of the map, in the storage of the context that runs the job.
-            key: gives the key of an item; None is a key that is never there.
+            name: the name of the map, in the storage of the context that runs the job.
+            key: returns the key of an item; the map never contains the key None.
             fn: takes the item, and the value or None.
 
         Raises:
@@ -315,9 +315,9 @@ class LazyStage(FlowingStage[T, B]):
     def rolling_aggregate(self, op: AggregateOperation[Any, Any, Any]) -> Stage[Any, B]:
         """Replace each item by the result of all items until and with it, in one task.
 
-        Items that end pass in encounter order; items without an end in the order of (epoch, partition of the source,
-        offset), since the job began. What was given never changes later: a result that shares anything with the
-        container is copied.
+        Bounded items are aggregated in encounter order; unbounded items in the order of (epoch, partition of the
+        source, offset), since the job began. An emitted result never changes later: a result that shares anything with
+        the container is copied.
 
         Args:
             op: a collector, or an aggregate operation of one input.
@@ -339,15 +339,15 @@ class LazyStage(FlowingStage[T, B]):
     ) -> Stage[R, B]:
         """Replace each item by `fn(state, item)`, which changes the state in place; all items pass one task, in order.
 
-        On a keyed stage each key has a state of its own, and keys run in parallel. Of items without an end the state
-        outlives epochs and the process of the job.
+        On a keyed stage each key has its own state, and keys run in parallel. The state of unbounded items outlives
+        epochs and the process of the job.
 
         Args:
             create: makes the state.
             fn: takes the state and an item; a None that it returns is emitted.
-            ttl: for items with timestamps, which `add_timestamps(fn)` gives: for how long a state is kept in event time
-                without an item, in milliseconds or as a timedelta; unset, for ever. Items older than the watermark are
-                late then, and dropped.
+            ttl: for items with timestamps, which `add_timestamps(fn)` returns: for how long a state is kept in event
+                time without an item, in milliseconds or as a timedelta; unset, for ever. Items older than the watermark
+                are late then, and dropped.
             on_evict: for these, too: takes (state, None, watermark) of a state that is evicted, and may return a last
                 item; None: nothing. That has the last instant of the state as its timestamp. Where the source has
                 ended, the watermark is the one that the state waited for.
@@ -378,7 +378,7 @@ class LazyStage(FlowingStage[T, B]):
         ttl: B | None = None,
         on_evict: Callable[[S, None, int], Iterable[R] | None] | None = None,
     ) -> Stage[R, B]:
-        """Replace each item by all that `fn(state, item)` gives; otherwise as `map_stateful`."""
+        """Replace each item by all that `fn(state, item)` returns; otherwise as `map_stateful`."""
         return self._stateful("flat_map", create, fn, ttl, on_evict)
 
     def _stateful(self, action: Action, create: Any, fn: Any, ttl: Any, on_evict: Any) -> Stage[Any, B]:
@@ -398,17 +398,17 @@ class LazyStage(FlowingStage[T, B]):
 
         A program that has set up no logging prints the lines to stderr.
 
-        The items pass unchanged. Of items that end, it happens in the caller's process, once for each item that passed
-        here, in encounter order, at the end of the job. Of others, it happens in the process that drives the job, for
-        the items of an epoch when its tasks are done; once more if the epoch has to run again.
+        The items pass unchanged. For bounded items the action runs in the caller's process, once per item, in encounter
+        order, at the end of the job. For unbounded items it runs in the process of the job's driver, for the items of
+        an epoch when its tasks are done, and again if the epoch is retried.
 
         Args:
             action: called with an item instead of logging it, as for streams.
-            to_string: makes the text of an item; unset, `str`.
+            to_string: returns the string of an item; unset, `str`.
             should_log: returns whether an item is logged; unset, all are.
 
         Raises:
-            TypeError: `action` is passed beside one of the others.
+            TypeError: `action` is passed together with one of the others.
         """
         return self._step("peek", peeked(self._record.node, action, to_string, should_log))
 
@@ -421,11 +421,11 @@ class LazyStage(FlowingStage[T, B]):
     def rebalance(self, key: Callable[[T], Any] | None = None) -> Any:
         """Spread the items over partitions of equal size; with a key, bring equal keys into one partition.
 
-        Without a key the items keep their order. `set_local_parallelism(n)` sets the number of partitions; unset,
-        the cores do.
+        Without a key the items keep their order. `set_local_parallelism(n)` sets the number of partitions; by default
+        it is the number of cores.
 
         Args:
-            key: gives the key of an item.
+            key: returns the key of an item.
         """
         if optional_function(key, "key") is None:
             return self._step("rebalance", Spread(self._record.node, None, step=here()))
@@ -437,10 +437,10 @@ class LazyStage(FlowingStage[T, B]):
     def custom_transform(self, name: str, supplier: AnySupplier) -> Stage[Any, B]:
         """Replace the items by the output of your own processors: the Core API as a step of a pipeline.
 
-        Each item is sent to any one of them; `set_local_parallelism(n)` sets their number; unset, it is that of the
-        cores. What they emit has no order. Where items have no end, the number stays what it was when the job began; at
-        the end of each epoch they save what they keep; watermarks arrive between items with timestamps, and what they
-        emit has none.
+        Each item is sent to any one of the processors; `set_local_parallelism(n)` sets their number; by default it is
+        the number of cores. Their output has no order. In an unbounded pipeline the number is fixed when the job
+        begins; the processors save their state at the end of each epoch; watermarks arrive between items with
+        timestamps, and the output has no timestamps.
 
         Args:
             name: of the stage.
@@ -479,20 +479,21 @@ class LazyStage(FlowingStage[T, B]):
         run as a stream, of one partition that ends; at its end all windows close.
 
         Args:
-            fn: gives the time of an item.
+            fn: returns the time of an item.
             allowed_lag: how much older than the newest item of its partition one may be, in milliseconds or as a
                 timedelta; older ones are too late for windows that have closed.
-            policy: in place of a lag, computes the watermark: one of `dstream.windows`, or one's own, which can be
+            policy: instead of a lag, computes the watermark: one of `dstream.windows`, or one's own, which can be
                 pickled.
-            idle_timeout: the seconds without an item after which a partition holds time back no longer; 0: it always
-                does.
-            drop_before: items of before this time are dropped, where a source gives again what was read long ago: in
-                milliseconds since 1970, or a datetime with a time zone. Unset, all do.
+            idle_timeout: the seconds without an item after which an idle partition no longer holds the watermark back;
+                0: it always does.
+            drop_before: items with earlier times are dropped, for sources that replay old items: in milliseconds since
+                1970, or a datetime with a time zone. Unset, none are dropped.
 
         Raises:
             IllegalStateError: the items have timestamps.
-            TypeError: an argument is of another kind, a policy is passed beside a lag, or it cannot be pickled.
-            UnsupportedError: a step before moves items, such as a join.
+            TypeError: an argument is of another kind, both a policy and a lag are passed, or the policy cannot be
+                pickled.
+            UnsupportedError: an upstream step moves items, such as a join.
         """
         node = stamped(self._record.node, fn, allowed_lag, policy, idle_timeout, drop_before)
         return self._as_stream()._step("add_timestamps", node)

@@ -1,4 +1,4 @@
-"""`PairedStage`: operations of a stage that ends with another one, by place, membership, key or nearest value."""
+"""`PairedStage`: operations of a bounded stage with another one, by position, membership, key or nearest value."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ F = TypeVar("F")
 class PairedStage(FlowingStage[T, B]):
     """A stage that may be matched with another one of its pipeline.
 
-    Costs are those of the methods of streams. What takes another stage raises an `IllegalStateError` if that one
-    belongs to another pipeline.
+    The methods cost what the methods of streams cost. They raise an `IllegalStateError` if the other stage belongs to
+    another pipeline.
     """
 
     __slots__ = ()
 
-    # By place
+    # By position
 
     def zip(self: Ended[T], other: Ended[U], strict: bool = False) -> BatchStage[tuple[T, U]]:
-        """Pair the items at equal places, up to the end of the shorter side.
+        """Pair the items at equal positions, up to the end of the shorter side.
 
         Args:
             other: another stage of this pipeline.
@@ -54,11 +54,11 @@ class PairedStage(FlowingStage[T, B]):
     def zip_longest(self: Ended[T], other: Ended[U], fillvalue: F) -> BatchStage[tuple[T | F, U | F]]: ...
 
     def zip_longest(self: Ended[T], other: Any, fillvalue: Any = None) -> Any:
-        """Pair the items at equal places, up to the end of the longer side, with `fillvalue` for missing ones."""
+        """Pair the items at equal positions, up to the end of the longer side, with `fillvalue` for missing ones."""
         return self._with("zip_longest", other, fillvalue)
 
     def interleave(self: Ended[T], other: Ended[U]) -> BatchStage[T | U]:
-        """Yield the items of both sides in turn; where one side ends, the other one continues."""
+        """Interleave the items of both sides; after the end of one side, the other one continues."""
         return self._with("interleave", other)
 
     def cross(self: Ended[T], other: Ended[U], *, broadcast_limit: int | None = None) -> BatchStage[tuple[T, U]]:
@@ -77,7 +77,7 @@ class PairedStage(FlowingStage[T, B]):
         return self._with("intersection", other)
 
     def subtract(self: Ended[T], other: Ended[Any]) -> BatchStage[T]:
-        """Leave out the items that the other side has; repeated ones stay so."""
+        """Remove the items that the other side has; duplicates are kept."""
         return self._with("subtract", other)
 
     @overload
@@ -94,7 +94,7 @@ class PairedStage(FlowingStage[T, B]):
 
         Args:
             other: another stage of this pipeline.
-            on: as for `join`; None: both give entries.
+            on: as for `join`; None: both contain entries.
         """
         found: BatchStage[T] = self._with("semi_join", other, on)
         return found
@@ -142,10 +142,10 @@ class PairedStage(FlowingStage[T, B]):
 
         Args:
             other: another stage of this pipeline.
-            on: gives the place of an item, such as its time: a function for both sides, or one for each.
-            by: items match only where this gives an equal key.
+            on: returns the position of an item, such as its time: a function for both sides, or one for each.
+            by: items match only if this returns equal keys.
             direction: `"backward"`, `"forward"` or `"nearest"`.
-            tolerance: how far from each other the places may be.
+            tolerance: the greatest distance between the positions.
         """
         return self._with("asof_join", other, on, by, direction, tolerance)
 
@@ -241,10 +241,10 @@ class PairedStage(FlowingStage[T, B]):
 
         Args:
             other: another stage of this pipeline.
-            on: None if both give entries, which are joined by their keys, with their values; else the key function of
-                both sides, or one for each: `(of_left, of_right)`.
-            how: `"inner"`; `"left"`, `"right"` or `"full"` also keep the items of the left, the right or both sides
-                that match nothing, with None for what is missing.
+            on: None if both contain entries, which are joined by their keys, with their values; else the key function
+                of both sides, or one for each: `(of_left, of_right)`.
+            how: `"inner"`; `"left"`, `"right"` or `"full"` also keep the unmatched items of the left, the right or both
+                sides, with None for what is missing.
 
         Raises:
             IllegalStateError: `other` belongs to another pipeline.

@@ -39,7 +39,7 @@ class PlannedStage:
         name: unique in its pipeline.
         kind: the name of its method, such as `map` or `write_to`.
         upstreams: the names of the stages that it reads from.
-        where: the place of the call that made it.
+        where: the source location of the call that made it.
     """
 
     name: str
@@ -56,8 +56,8 @@ class PlannedWrite:
         stage: the name of the sink stage.
         node: the last node before it.
         sink: where the items are written.
-        where: the place of `write_to`.
-        is_named: the user gave the stage its name.
+        where: the source location of `write_to`.
+        is_named: the user set the name of the stage.
     """
 
     stage: str
@@ -84,7 +84,7 @@ class PipelinePlan:
     Attributes:
         stages: in the order in which they were made.
         writes: in the order of their `write_to`.
-        last_nodes: of stages that give another number of items than they take: the name, and what gives them.
+        last_nodes: the names and nodes of the stages whose number of output items differs from that of their input.
     """
 
     stages: tuple[PlannedStage, ...]
@@ -108,8 +108,8 @@ class PipelinePlan:
         """Return a plan that counts the items that stages emit.
 
         Args:
-            take: gives what takes the counts of a stage, by the name of the stage: one for each of its tasks.
-            take_edges: takes the counts of the edges of a graph of processors: one for each of its tasks.
+            take: returns the receiver of the counts of a stage, by its name: one count for each of its tasks.
+            take_edges: receives the counts of the edges of a graph of processors: one for each of its tasks.
         """
         stage_of = {id(node): name for name, node in self.last_nodes}
 
@@ -126,7 +126,7 @@ class PipelinePlan:
         """Return a plan whose dead letters are written elsewhere.
 
         Args:
-            change: gives what takes those of a stage: of its name, its node, and what takes them now.
+            change: takes the name of a stage, its node and the present delivery; returns the new delivery.
         """
 
         def delivered(node: Node, made: Any) -> Any:
@@ -143,11 +143,11 @@ class PipelinePlan:
         """Return the replacement of each node, by its `id`.
 
         Args:
-            change: gives it, of the node and of the same on its new inputs.
+            change: takes a node and the same node with its new inputs; returns the replacement.
         """
         became: dict[int, Node] = {}
         for write in self.writes:
-            # What several ends share is visited once: the paths through forks may be many more than the nodes.
+            # Nodes that several ends share are visited once: the paths through forks may be many more than the nodes.
             for node in inputs_first(write.node, lambda found: () if id(found) in became else found.inputs()):
                 if id(node) not in became:
                     became[id(node)] = change(node, node.reading([became[id(each)] for each in node.inputs()]))
@@ -157,18 +157,18 @@ class PipelinePlan:
         return self.stage_of(node) or next(each.name for each in self.stages if each.where == node.step.where)
 
     def stage_of(self, node: Node) -> str | None:
-        """Return the name of the stage that ends in a node, or of a step with whose failures stages behind it deal."""
+        """Return the name of the stage that ends in a node, or whose failures later stages handle."""
         above = {each.name: each.upstreams for each in self.stages}
         for name, found in self.last_nodes:
             while found is not node and isinstance(found, Recover) and above[name]:
-                # With what deals with failures, the step before it is looked at: it has no entry of its own.
+                # A step whose failures are handled has no entry of its own: the stages that handle them contain it.
                 (name,), found = above[name], found.upstream
             if found is node:
                 return name
         return None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Flat, since pickle recurses into what is nested, and a long pipeline would exceed Python's limit.
+        # Flat, since pickle recurses into nested objects, and a long pipeline would exceed Python's limit.
         nodes, places = flat_nodes([*(each.node for each in self.writes), *(node for _, node in self.last_nodes)])
         without = [(each.stage, each.sink, each.where, each.is_named) for each in self.writes]
         return _again, (self.stages, nodes, places, without, [name for name, _ in self.last_nodes])
@@ -192,10 +192,10 @@ class PipelinePlan:
 
 
 def check_that_all_or_none_takes_epochs(plan: PipelinePlan) -> None:
-    """Refuse a plan of which a part ends.
+    """Refuse a plan with both bounded and unbounded parts.
 
     Raises:
-        UnsupportedError: some of the written streams end, and some are run in epochs.
+        UnsupportedError: some written streams end, and others run in epochs.
     """
     for write in plan.writes if plan.is_unbounded else ():
         if not write.is_unbounded:
@@ -227,7 +227,7 @@ def _again(
     nodes = [made[at.place] for at in places]
     writes = [
         PlannedWrite(stage, node, sink, where, is_named)
-        # Not strict: the nodes of stages follow behind those of the writes.
+        # Not strict: the nodes of stages follow the nodes of the writes.
         for (stage, sink, where, is_named), node in zip(without, nodes, strict=False)
     ]
     return PipelinePlan(stages, tuple(writes), tuple(zip(names, nodes[len(writes) :], strict=True)))

@@ -34,9 +34,9 @@ def planned(records: Sequence[StageRecord]) -> PipelinePlan:
     """Return the plan of these stages, in the order in which they were made.
 
     Raises:
-        IllegalStateError: nothing is read, a stage ends nowhere, or a sink is used twice.
-        UnsupportedError: the input of a sink, or of several stages, never ends; or some of the written streams end
-            and some is run in epochs.
+        IllegalStateError: there is no source, a stage has no sink, or a sink is used twice.
+        UnsupportedError: the input of a sink, or of several stages, never ends; or some written streams end and others
+            run in epochs.
     """
     names = names_of(records)
     _check_ends(records, names)
@@ -143,7 +143,7 @@ def _check_that_all_end(
 def _check_that_forks_end(
     plan: PipelinePlan, records: Sequence[StageRecord], nodes: _Nodes, names: Mapping[int, str]
 ) -> None:
-    """Refuse a fork without an end, since it is computed once and kept; one that limits alone read ends there."""
+    """Refuse an endless fork, since a fork is computed once and stored; if only limits read it, it is bounded."""
     if all(each.node.source.bounded for each in records if isinstance(each.node, Read)):
         return
     several = rewrite(plan.several([None] * len(plan.writes)))
@@ -162,8 +162,8 @@ class _Nodes(NamedTuple):
     """The last nodes of stages in the plan, by the `id` of the stage.
 
     Attributes:
-        own: that gives its items.
-        late: that emits the items that were too late for it, where a sink takes them.
+        own: the node of its items.
+        late: the node of its late items, if a sink takes them.
     """
 
     own: dict[int, Node]
@@ -182,7 +182,7 @@ def _nodes(records: Sequence[StageRecord], names: Mapping[int, str]) -> _Nodes:
             both = Fork(node)
             node, found.late[id(each)] = in_time(both), late_ones_of(both)
         found.own[id(each)] = node
-        # A node of its own, not `own`: the step that handles failures contains the step itself, without the fork.
+        # A separate node, not `own`: the step that handles failures contains the step itself, without the fork.
         given[id(each)] = Fork(node) if times[id(each)] > 1 else node
     return found
 
@@ -223,9 +223,9 @@ def _in_partitions(record: StageRecord) -> Node | None:
     """Return the node of a stage which sets its number of partitions itself; None: its items are spread before."""
     node, count = record.node, record.parallelism
     if record.sink is not None and not isinstance(record.sink, ProcessorSink):
-        return None  # Its node is that of another stage.
+        return None  # It shares the node of another stage.
     if isinstance(node, Read):
-        # Each partition of a source without an end is a part of its own.
+        # Each partition of an unbounded source is one part.
         return node if isinstance(node.source, StreamRead) else dataclasses.replace(node, parts=count)
     if isinstance(node, Spread | PartitionBy):
         step = node.step

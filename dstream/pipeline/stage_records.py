@@ -27,7 +27,7 @@ __all__ = [
 
 
 def relinked(node: Node, instead: Mapping[int, Node]) -> Node:
-    """Return `node` with other nodes in place of its upstreams.
+    """Return `node` with other nodes instead of its upstreams.
 
     Args:
         node: the last node of a stage.
@@ -41,7 +41,7 @@ def relinked(node: Node, instead: Mapping[int, Node]) -> Node:
 
 
 def fields_with_nodes(node: Node, change: Any) -> dict[str, Any]:
-    """Return the fields of a node that hold nodes, by their names, with the result of `change` for each node."""
+    """Return the fields of a node that contain nodes, by name, with `change` applied to each node."""
     fields = {}
     for field in dataclasses.fields(node):
         value = getattr(node, field.name)
@@ -53,26 +53,26 @@ def fields_with_nodes(node: Node, change: Any) -> dict[str, Any]:
 
 
 class At(NamedTuple):
-    """The place of a node in the list of all, which replaces it."""
+    """The position of a node in the list of all nodes, which replaces the node."""
 
     place: int
 
 
 class Flat(NamedTuple):
-    """A node whose inputs are places."""
+    """A node whose inputs are positions."""
 
     kind: type[Node]
     fields: dict[str, Any]
 
 
 def flat_nodes(roots: Sequence[Node]) -> tuple[list[Flat], list[At]]:
-    """Return all nodes of some plans, each after those that it reads from, and the places of the last ones."""
+    """Return all nodes of the plans, each after its inputs, and the positions of `roots`."""
     places: dict[int, At] = {}
     flat: list[Flat] = []
     for root in roots:
         for each in inputs_first(root, lambda found: () if id(found) in places else found.inputs()):
             if id(each) not in places:
-                # Behind its inputs, so that these exist when it is made again.
+                # After its inputs, so that they exist when the node is restored.
                 flat.append(_flat(each, places))
                 places[id(each)] = At(len(flat) - 1)
     return flat, [places[id(root)] for root in roots]
@@ -115,22 +115,22 @@ AS_MANY = frozenset(
         "sorted",
     )
 )
-"""The kinds of stages that give as many items as they take."""
+"""The kinds of stages that emit one item for each input item."""
 
 
 @dataclass(eq=False, slots=True)
 class StageRecord:
-    """One stage, which its pipeline may still change.
+    """The mutable record of one stage.
 
     Attributes:
         kind: the name of the method that made it.
-        node: the last node of what it does; that of a stage which it reads is among its upstreams.
-        upstreams: the stages that it reads, once for each time.
-        where: the place of the call that made it.
+        node: its last node; the nodes of the stages that it reads are upstream of it.
+        upstreams: the stages that it reads, repeated if it reads one several times.
+        where: the source location of the call that made it.
         given_name: the user's name for it, or None.
-        parallelism: how many partitions the user wants, or -1.
+        parallelism: the number of partitions that the user set, or -1.
         sink: the reducer of the items, if it is an end.
-        late_to: the reducer of items that are too late for it, if the user wants them.
+        late_to: the reducer of its late items, if the user set one.
     """
 
     kind: str
@@ -159,7 +159,7 @@ class StageRecord:
 
 
 def names_of(records: Sequence[StageRecord]) -> dict[int, str]:
-    """Return the name of each stage by its `id`: the given one, or that of its method with the first free number."""
+    """Return the name of each stage by its `id`: the user's, or that of its method with the first free number."""
     # Names that the user chose take precedence, so that no default name takes one of them.
     taken = {each.given_name for each in records if each.given_name is not None}
     numbers: dict[str, int] = {}
@@ -183,7 +183,7 @@ def _free(kind: str, taken: set[str], numbers: dict[str, int]) -> str:
     number = numbers.get(kind, 1)
     while (name := kind if number == 1 else f"{kind}-{number}") in taken:
         number += 1
-    # Later stages of this kind begin to look behind this number, so a long pipeline is named in linear time.
+    # Later stages of this kind search from the next number, so a long pipeline is named in linear time.
     numbers[kind] = number + 1
     return name
 

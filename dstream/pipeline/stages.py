@@ -65,7 +65,7 @@ class Hinting:
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
-            # imported here: it is needed only when a name is unknown
+            # imported lazily: only an unknown name needs it
             from dstream.suggestions.stages import no_such_name
 
             raise AttributeError(no_such_name(type(self), name))
@@ -87,7 +87,7 @@ class AnyStage(Hinting):
 
     @property
     def name(self) -> str:
-        """Its name, unique in the pipeline: the one that was set, or that of its method, with `-2`, `-3` behind it."""
+        """The name, unique in the pipeline: as set, or the name of the method, followed by `-2`, `-3`."""
         return self._pipeline._name_of(self._record)
 
     def set_name(self, name: str) -> Self:
@@ -96,7 +96,7 @@ class AnyStage(Hinting):
         It also identifies the stage's state when a job is changed.
 
         Raises:
-            IllegalStateError: another stage of the pipeline was given that name.
+            IllegalStateError: another stage of the pipeline has that name.
             ValueError: the name is empty.
         """
         self._pipeline._rename(self._record, checked_name(name))
@@ -150,7 +150,7 @@ class AnyStage(Hinting):
 
 
 def placed(name: str, record: StageRecord) -> str:
-    """Return how a message speaks of a stage: its name and the place of the call that made it."""
+    """Return how a message speaks of a stage: its name and the source location of the call that made it."""
     return f"the stage {name!r}" + (f" at {record.where}" if record.where else "")
 
 
@@ -168,7 +168,9 @@ def end_branch(pipeline: Pipeline, record: StageRecord) -> SinkStage:
     """Return the stage that ends a branch; processors give it their name."""
     stage = SinkStage(pipeline, record)
     if isinstance(record.sink, ProcessorSink):
-        stage.set_name(record.sink.name)  # Before it is added: one with a name that is refused would have no other.
+        stage.set_name(
+            record.sink.name
+        )  # Before it is added: a stage whose name is refused must not be in the pipeline.
     pipeline._add(record)
     return stage
 
@@ -200,7 +202,7 @@ class StageView(Hinting):
 
         Raises:
             IllegalStateError: it belongs to another pipeline.
-            TypeError: it is looked at in another way.
+            TypeError: it is another kind of stage.
         """
         if not isinstance(other, type(self)):
             raise TypeError(f"{call}() of {self._called_by()}, not {kind_of(other)}")
@@ -228,7 +230,7 @@ def transformed(
 
     Args:
         upstream: the node.
-        name: that of the stage.
+        name: the name of the stage.
         supplier: makes the processors.
         called: the method, as the user wrote it up to its arguments.
         key: items of equal keys are sent to one processor; None: each is sent to any.
@@ -310,14 +312,14 @@ class FlowingStage(AnyStage, Generic[T, B]):
     _has_no_end = False
 
     if TYPE_CHECKING:
-        _keyed: ClassVar[Callable[..., Any]]  # What looks at the items of such a stage by their keys.
+        _keyed: ClassVar[Callable[..., Any]]  # Makes the keyed stage of such a stage.
 
         def _gives(self) -> Iterator[T]: ...
         def _ends(self) -> B: ...
         def _as_stream(self) -> StreamStage[T]: ...  # The stage by which the source is run as a stream.
 
     def apply(self, fn: Callable[[Self], S]) -> S:
-        """Return `fn(self)`: a part of a pipeline under a name of its own.
+        """Return `fn(self)`: a named fragment of a pipeline.
 
         Args:
             fn: takes this stage and returns one of the same pipeline.
@@ -376,7 +378,7 @@ class FlowingStage(AnyStage, Generic[T, B]):
     def _transformed(
         self, name: str, supplier: AnySupplier, called: str, key: Callable[[T], Any] | None = None
     ) -> Stage[Any, B]:
-        """Return the stage of processors' output, by a name of its own."""
+        """Return the named stage of the processors' output."""
         node = transformed(self._record.node, name, supplier, called, key)
         return self._added(StageRecord("custom_transform", node, (self._record,), node.step.where), name)
 

@@ -1,7 +1,7 @@
 """Nodes of steps with states: windows, states of users, joins in time, and rolling aggregates.
 
-States of items without an end live over epochs; `bounded_rolling` and `bounded_stateful` are for items that end.
-Operators are imported where they are made: few pipelines need any.
+The states of unbounded items outlive epochs; `bounded_rolling` and `bounded_stateful` are for bounded items.
+Operators are imported where they are made: few pipelines need them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class EmptyContainer:
-    """The factory of a state: a list with one container, since an operation may put another one in its place."""
+    """The factory of a state: a list with one container, since an operation may put another one instead of it."""
 
     operation: AggregateOperation[Any, Any, Any]
 
@@ -91,8 +91,8 @@ def windowed(
     """Return the node of an operation's results for the items in each window.
 
     Args:
-        upstreams: as many as the operation has inputs.
-        window: which windows.
+        upstreams: one per input of the operation.
+        window: the kind and size of the windows.
         keys: one for each input, or None.
         operation: the aggregate operation.
         to: makes the output of a result; None: a `WindowResult` or `KeyedWindowResult`.
@@ -113,7 +113,7 @@ def windowed(
 
 
 def _window_operator(window: Any, keys: Any, operation: Any, to: Any, gives_late: bool) -> StateOperator:
-    from dstream.windows import FrameWindow  # here: few pipelines have windows
+    from dstream.windows import FrameWindow  # lazily: few pipelines have windows
 
     if isinstance(window, FrameWindow):
         from dstream.operators.windows.frames import FrameWindows
@@ -126,7 +126,7 @@ def _window_operator(window: Any, keys: Any, operation: Any, to: Any, gives_late
 
 def rolling(upstream: Node, key: Key | None, operation: AggregateOperation[Any, Any, Any]) -> OverEpochs:
     """Return the node of the result so far for each item."""
-    from dstream.operators.state.keyed_operators import RollingAggregate  # here: few pipelines have states
+    from dstream.operators.state.keyed_operators import RollingAggregate  # lazily: few pipelines have states
 
     operator = RollingAggregate(key, operation)
     return _node([upstream], operator, _by_key(key, "rolling_aggregate"), repr(operation))
@@ -148,7 +148,7 @@ def stateful(
         IllegalStateError: states have an end, and items no timestamps.
         TypeError: an argument is of another kind, or something is to happen at the end of states that have none.
     """
-    from dstream.operators.state.keyed_operators import StatefulMapping  # here: few pipelines have states
+    from dstream.operators.state.keyed_operators import StatefulMapping  # lazily: few pipelines have states
 
     name = f"{action}_stateful"
     checked_function(create, "create")
@@ -167,7 +167,7 @@ def stateful(
 def bounded_stateful(
     upstream: Node, key: Key | None, action: Action, create: Any, fn: Any, ttl: Any, on_evict: Any
 ) -> Stateful:
-    """Return the node for items that end, whose states are kept until then.
+    """Return the node for bounded items, whose states are discarded at their end.
 
     Raises:
         TypeError: an argument is of another kind.
@@ -184,9 +184,9 @@ def distinct(upstream: Node, key: Key, within: Duration | None) -> OverEpochs:
     """Return the node of the first item of each key.
 
     Raises:
-        IllegalStateError: it is the first one in some time, and items have no timestamps.
+        IllegalStateError: `within` is set, and the items have no timestamps.
     """
-    from dstream.operators.state.keyed_operators import KeyedDistinct  # here: few pipelines have states
+    from dstream.operators.state.keyed_operators import KeyedDistinct  # lazily: few pipelines have states
 
     if within is not None:
         check_timestamps(upstream, "distinct(within=...)")
@@ -201,7 +201,7 @@ def joined_within(left: Node, right: Node, on: Any, before: Duration, after: Dur
         IllegalStateError: a side has no timestamps.
         TypeError: `on` is neither a function nor a pair of functions.
     """
-    from dstream.operators.joins.intervals import IntervalJoin  # here: few pipelines join by time
+    from dstream.operators.joins.intervals import IntervalJoin  # lazily: few pipelines join by time
 
     left_key, right_key = _both_keys(on)
     for each in (left, right):

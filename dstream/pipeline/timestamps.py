@@ -60,8 +60,8 @@ def stamped(
 
     Raises:
         IllegalStateError: the items have timestamps.
-        TypeError: an argument is of another kind, a policy is passed beside a lag, or it cannot be pickled.
-        UnsupportedError: there is more before it than steps that take one item at a time.
+        TypeError: an argument is of another kind, both a policy and a lag are passed, or the policy cannot be pickled.
+        UnsupportedError: an upstream step does not take one item at a time.
     """
     timestamp, policies = checked_function(fn, "fn"), _policies(allowed_lag, policy)
     given = [shown_function(fn)]
@@ -195,7 +195,7 @@ def is_timestamped(node: Node) -> bool:
 
 
 def check_timestamps(node: Node, call: str) -> None:
-    """Refuse operations that need the time of items that have none.
+    """Refuse an operation on event time if the items have no timestamps.
 
     Raises:
         IllegalStateError: some of the items have no timestamps.
@@ -212,9 +212,9 @@ def _policies(allowed_lag: Duration, policy: Any) -> Callable[[], WatermarkPolic
     """Return a factory of a policy for each partition.
 
     Raises:
-        TypeError: a policy is passed beside a lag, is none, or cannot be pickled.
+        TypeError: both a policy and a lag are passed, or the policy is none or cannot be pickled.
     """
-    from dstream.windows import limiting_lag  # here: few pipelines have timestamps
+    from dstream.windows import limiting_lag  # lazily: few pipelines have timestamps
 
     if policy is None:
         return CopyOf(limiting_lag(milliseconds(allowed_lag, "allowed_lag")))
@@ -263,5 +263,5 @@ class CopyOf:
 
     def __call__(self) -> WatermarkPolicy:
         """Return a new one."""
-        # Deep: a policy may store events in a list of its own.
+        # Deep: a policy may store events in its own list.
         return copy.deepcopy(self.policy)

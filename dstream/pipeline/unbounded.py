@@ -44,7 +44,7 @@ class UnboundedStage(JoiningStage[T, B], LazyStage[T, B]):
     def native_timestamps(
         self: Endless[T], allowed_lag: Duration = 0, drop_before: int | datetime | None = None
     ) -> StreamStage[T]:
-        """Take the time of each item from the source, directly behind `read_from`, as Kafka has it.
+        """Take the time of each item from the source, such as Kafka; directly after `read_from`.
 
         Args:
             allowed_lag: as for `add_timestamps`.
@@ -89,10 +89,10 @@ class UnboundedStage(JoiningStage[T, B], LazyStage[T, B]):
         before: Duration = 0,
         after: Duration = 0,
     ) -> StreamStage[tuple[T, U]]:
-        """Pair each item with each one of `other` that has its key and happened within some time of it.
+        """Pair each item with the items of `other` that have its key and are within a time interval around it.
 
-        That is from `before` earlier than the item of this stage up to `after` later, both inclusive. A pair has the
-        timestamp of the later one. Items behind the watermarks of both sides are late, and dropped.
+        The interval reaches from `before` earlier than the item of this stage to `after` later, both inclusive. A pair
+        has the later timestamp of its two items. Items older than the watermarks of both sides are late, and dropped.
 
         Args:
             other: another stage of this pipeline without an end, with timestamps.
@@ -117,11 +117,11 @@ if TYPE_CHECKING:
 else:
 
     class StreamStage(UnboundedStage[T, Unbounded]):
-        """Items without an end on their way to a sink: the result of `pipeline.read_from(source)` for such a source.
+        """A stage of unbounded input: the result of `pipeline.read_from(source)` for such a source.
 
-        A job of such a pipeline is a sequence of epochs, in each of which the items that have arrived are run to the
-        sinks. Steps that take one item at a time are those of all stages. What needs an end is done in windows, once
-            items have timestamps: `add_timestamps(fn).window(tumbling(1000)).aggregate(op)`.
+        A job of such a pipeline is a sequence of epochs, each of which processes the items that have arrived. Steps
+        that take one item at a time are the same as in a `BatchStage`. Operations that need an end apply to windows,
+        once items have timestamps: `add_timestamps(fn).window(tumbling(1000)).aggregate(op)`.
 
         Example:
             >>> from collectors import counting
@@ -137,9 +137,9 @@ else:
         __slots__ = ()
 
         def rebalance(self) -> StreamStage[T]:
-            """Spread the items over partitions of equal size, where no timestamps and states are in the pipeline.
+            """Spread the items over partitions of equal size, if the pipeline has no timestamps and no states.
 
-            Where there are some, items stay where they are, since a watermark could not pass what spreads them.
+            With timestamps or states, items are not moved, since a watermark cannot pass the step that spreads them.
             """
             return self._step("rebalance", Spread(self._record.node, None, step=here()))
 

@@ -41,7 +41,7 @@ class _Windowed(StageView):
 
     @property
     def definition(self) -> Window:
-        """The windows, as they were given."""
+        """The windows, as they were passed."""
         return self._window
 
     def _aggregated(self, kind: str, others: Sequence[Any], keys: Any, op: Any, to: Any) -> StreamStage[Any]:
@@ -85,7 +85,7 @@ class WindowedStage(_Windowed, Generic[T]):
     ) -> StreamStage[Any]:
         """Reduce the items of each window to one: `WindowResult(start, end, result)`, or `to(start, end, result)`.
 
-        It is given once the watermark has reached the end of the window; a window without items has no result. Its
+        It is passed once the watermark has reached the end of the window; a window without items has no result. Its
         timestamp is the last instant of the window, so that windows over results nest.
 
         Args:
@@ -138,7 +138,7 @@ class WindowedStage(_Windowed, Generic[T]):
 
         Args:
             others: stages of this pipeline with timestamps, one for each further input of the operation.
-            op: an operation with as many inputs as there are stages, this one first.
+            op: an operation with one input per stage, this one first.
             to: makes the output of a result; unset, a `WindowResult`.
 
         Raises:
@@ -183,7 +183,7 @@ class KeyedWindowedStage(_Windowed, Generic[K, T]):
     ) -> StreamStage[Any]:
         """Reduce the items of each key in each window to one: `KeyedWindowResult(start, end, key, result)`.
 
-        Otherwise as `aggregate` of a stage with windows and without keys; `to` is given (start, end, key, result).
+        Otherwise as `aggregate` of a stage with windows and without keys; `to` is passed (start, end, key, result).
         """
         return self._aggregated("aggregate", (), [self._key], op, to)
 
@@ -232,14 +232,14 @@ class KeyedWindowedStage(_Windowed, Generic[K, T]):
 
         Args:
             others: keyed stages without an end, `stage.grouping_key(fn)`, one for each further input.
-            op: an operation with as many inputs as there are stages, this one first.
+            op: an operation with one input per stage, this one first.
             to: makes the output of a result; unset, a `KeyedWindowResult`.
         """
         from dstream.pipeline.keyed import KeyedStreamStage  # It makes stages of this class.
 
         this = KeyedStreamStage[K, T](self._stage, self._key)
         keyed = [this._other(each, "co_aggregate") for each in others]
-        # The others have no windows: those of this stage are meant for all.
+        # The others have no windows: the windows of this stage apply to all.
         keys = [self._key, *(each.key for each in keyed)]
         return self._aggregated("co_aggregate", [each._stage for each in keyed], keys, op, to)
 

@@ -1,7 +1,7 @@
 """Maker of a class data archive: a program of typical calls, and Java's dump of the classes that it loaded.
 
-`python -m dstream.session.class_archive FOLDER KEY` is started beside the end of a program and gives way to all others;
-one process makes archives at a time. `engine/spark/session/java.py` describes archives.
+`python -m dstream.session.class_archive FOLDER KEY` is started at the end of a program, at a low priority; one process
+makes archives at a time. `engine/spark/session/java.py` describes archives.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def make(archive: ClassArchive) -> None:
 @contextmanager
 def _turn(folder: Path) -> Iterator[bool]:
     """Return whether this process is the only one that makes an archive in the folder."""
-    import fcntl  # here, since not every system has it
+    import fcntl  # imported lazily: not available on every system
 
     with open(folder / "making.lock", "w") as lock:
         try:
@@ -97,7 +97,7 @@ def _is_usable(unfinished: Path, class_path: str) -> bool:
 
 
 def _publish(archive: ClassArchive, unfinished: Path) -> None:
-    """Give an archive its name, once all of it is on the disk."""
+    """Rename a complete archive to its final name, after it was flushed to disk."""
     unfinished.chmod(0o400)
     with open(unfinished, "rb") as file:
         os.fsync(file.fileno())

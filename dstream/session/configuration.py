@@ -1,7 +1,7 @@
 """Configuration: arguments of `connect()`, then the environment, then the file `dstream.toml`.
 
-This is the one place where a setting is looked up. Each keeps where it was said, so that a message can name the
-place, and `dstream doctor` can show it.
+All settings are looked up in this module. Each stores its origin, so that messages can name it, and `dstream doctor`
+can show it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _read(path: str, *, is_named: bool) -> ConfigurationFile | None:
     try:
         with open(path, encoding="utf-8") as file:
             if not is_named:
-                # The state of the open file, since another one may replace it; and that of a link to it.
+                # The status of the open file, since another file may replace it, and the status of the link to it.
                 _check_owner(path, os.fstat(file.fileno()), os.lstat(path))
             text = file.read()
         return ConfigurationFile(path, text, tomllib.loads(text))
@@ -120,7 +120,7 @@ class Setting:
         """The value without its secrets."""
         if isinstance(self.value, Mapping):
             return ", ".join(self.value)
-        if is_dataclass(self.value):  # Of a `JobConfig` what is said; nothing loads its class for that.
+        if is_dataclass(self.value):  # Only the set fields of a `JobConfig`; its class is not imported for this.
             said = ((each.name, getattr(self.value, each.name)) for each in fields(self.value))
             return ", ".join(f"{name}={shown_url(str(value))}" for name, value in said if value is not None)
         return shown_url(str(self.value))
@@ -139,7 +139,7 @@ class Configuration:
     def engine_reason(self) -> str:
         """Return the origin of the engine, unless it is the caller's, and its choice; in parentheses, or ""."""
         setting = self.settings["engine"]
-        # The master is shown beside the engine.
+        # The master is shown together with the engine.
         said = "" if setting.origin in ("argument", "default", _OF_A_MASTER) else self.origin_of("engine")
         reasons = "; ".join(filter(None, (said, self.engine_choice())))
         return reasons and f" ({reasons})"
@@ -163,7 +163,7 @@ class Configuration:
 
 @dataclass(frozen=True)
 class _Key:
-    """A setting: its check, given where it was set; its variable; its default."""
+    """A setting: its check, which takes the origin and the value; its variable; its default."""
 
     check: Callable[[str, Any], Any]
     variable: str | None
@@ -171,11 +171,11 @@ class _Key:
 
 
 def configured(arguments: Mapping[str, Any], file: str | os.PathLike[str] | None = None) -> Configuration:
-    """Look up every setting; an argument that is None was not given, and without a `file` the usual one is read.
+    """Look up every setting; an argument that is None counts as unset, and without a `file` the default one is read.
 
     Raises:
-        TypeError, ValueError: an argument is not what it should be.
-        ConfigurationError: a variable or the file is not; the message names the place.
+        TypeError, ValueError: an argument is invalid.
+        ConfigurationError: a variable or the file is invalid; the message names its location.
     """
     found = find_file(file)
     in_file = {} if found is None else _settings_of(found)
@@ -223,7 +223,7 @@ def _looked_up(name: str, argument: Any, in_file: Mapping[str, Setting]) -> Sett
 
 
 def _merged(argument: Any, in_file: Setting | None) -> Setting:
-    """Return Spark's settings: those of the file, and those of the argument over them."""
+    """Return Spark's settings: the file's, overridden by the argument's."""
     if argument is None:
         return in_file or Setting({}, "default")
     given = _config("config", argument)
@@ -259,7 +259,7 @@ def _beside(file: str, storage: str) -> str:
 def _in_file(file: ConfigurationFile, name: str, value: Any) -> Any:
     if name != "job":
         return _checked(_KEYS[name], file.place(name), value)
-    from dstream.session.job_config import job_table  # here: few programs say something of all jobs
+    from dstream.session.job_config import job_table  # lazily: few programs configure all jobs
 
     said = job_table(file, value)
     folder = None if said.files_at is None else local_folder(said.files_at)
@@ -332,7 +332,7 @@ def _storage(place: str, value: Any) -> str:
 
 
 def _limit(place: str, value: Any) -> float:
-    """Return a number of seconds; a variable, which is a text, has its digits."""
+    """Return a number of seconds; the value of a variable is a string of digits."""
     number = _number(value) if place.startswith("DSTREAM_") else value
     if not isinstance(number, int | float) or isinstance(number, bool) or not number >= 0:
         raise ValueError(f"{place} must be a number of seconds, at least 0, not {shown(value)}")
@@ -359,14 +359,14 @@ def _memory(place: str, value: Any) -> int:
 
 
 def _config(place: str, value: Any) -> dict[str, str]:
-    """Return Spark's settings as texts."""
+    """Return Spark's settings as strings."""
     if not isinstance(value, Mapping):
         raise TypeError(f"{place} must hold settings of Spark by name, not {shown(value)}")
     return {name: _spark_text(f"{name} in {place}", each) for name, each in _flat(value)}
 
 
 def _job(place: str, value: Any) -> Any:
-    from dstream.session.job_config import checked_job  # here: few programs say something of all jobs
+    from dstream.session.job_config import checked_job  # lazily: few programs configure all jobs
 
     return checked_job(place, value)
 

@@ -196,15 +196,15 @@ def connect(
         worker_memory: the resident memory, in bytes or as `"512m"`, beyond which sorting, grouping, `distinct` and the
             state of keys in jobs spill to disk in a worker process. A run in the caller's process counts from what the
             process occupied before. Default: 512 MB.
-        broadcast_limit: the largest right side of a hash join, which every task holds, in bytes or as `"64m"`. A hash
-            join may have a limit of its own. Default: 256 MB.
+        broadcast_limit: the largest right side of a hash join, which every task holds in memory, in bytes or as
+            `"64m"`. A hash join may have its own limit. Default: 256 MB.
         local_limit: the seconds of estimated work up to which the engine `"auto"` runs a plan in this process;
-            `math.inf` leaves only plans to Spark that cannot run here. Default: where the plan is estimated to end
-            sooner.
+            with `math.inf` only plans that cannot run in this process run on Spark. Default: the engine on which the
+            plan is estimated to end sooner.
         columns: whether tasks may evaluate functions over columns without calling them: `"auto"`, the default, where
-            the result is the same; `"off"` never; `"verify"` both ways, and an EngineError where they differ. A global
-            has the value of the time when the plan runs: an assignment by another module while it runs is not seen.
-            `dstream docs columns` has the details.
+            the result is the same; `"off"` never; `"verify"` runs both and raises an EngineError where they differ.
+            Globals are read when the plan starts: later assignments by other modules are not seen. `dstream docs
+            columns` has the details.
         class_archive: whether Spark on this machine starts from an archive of the classes that Java loads. The first
             use of Spark makes it in the user's cache folder. Default: True; `dstream docs configure` has the details.
         warm: whether a Spark on this machine starts in the background now, rather than when it is needed. Default:
@@ -214,7 +214,7 @@ def connect(
             and notebooks only.
         job: the settings of jobs that do not set them. Its values override the table `[job]` of the file,
             one by one, and the values of a job override both.
-        file: the file of settings to read in place of `dstream.toml`, and of the one that the variable
+        file: the file of settings to read instead of `dstream.toml`, and of the one that the variable
             `DSTREAM_CONFIG` names; an empty string reads none.
 
     Raises:
@@ -286,7 +286,7 @@ def _shown_choices(chosen: Configuration) -> str:
 
 def default_context() -> Context:
     """Return the context of streams that were made without one, connected if there is none yet."""
-    # A worker never starts a Spark of its own.
+    # A worker never starts its own Spark.
     return contexts.default() or (connect(engine="local", progress=False) if inside_a_worker() else connect())
 
 
@@ -299,7 +299,7 @@ def set_default_context(context: Context | None) -> None:
 
 def _local_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]:
     def start() -> Engine:
-        from dstream.engine.calls import Progress  # here: a program may end without a run
+        from dstream.engine.calls import Progress  # lazily: a program may end without a run
         from dstream.engine.local import LocalEngine
 
         return LocalEngine(chosen["worker_memory"], Progress(chosen["progress"]), caches, chosen["broadcast_limit"])
@@ -336,9 +336,9 @@ def _started_beside(start: Callable[[], Any], master: str | None, elsewhere: boo
     """Begin to start Spark, if this process starts it, and return a function that waits for it.
 
     Args:
-        start: starts it.
-        master: that of the context.
-        elsewhere: also one that a server, or the Java of `spark-submit`, starts.
+        start: starts Spark.
+        master: the master of the context.
+        elsewhere: also a Spark that a server, or the JVM of `spark-submit`, starts.
     """
     from dstream.engine.spark.session import launch
 
@@ -360,7 +360,7 @@ def _is_at_a_prompt() -> bool:
 
 def _auto_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]:
     if chosen["master"] is not None:
-        from dstream.engine.spark.session import launch  # here: without one, most programs need none of it
+        from dstream.engine.spark.session import launch  # lazily: most programs need none of it
 
         # At the call, as with the engine Spark; whether there is Java matters to the first plan that needs Spark.
         launch.check_master_of(chosen["master"], chosen["config"])
@@ -421,12 +421,12 @@ class _AutoStart:
         return _started_spark(self._chosen, self._caches)
 
     def _beside(self, elsewhere: bool = False) -> WarmStart[Any] | None:
-        """Begin to start Spark beside the caller; `elsewhere` too: epochs wait for no server. None if it runs."""
+        """Start Spark in the background, with `elsewhere` also on a server. Return None if it runs already."""
         started: Any = _started_beside(self._spark, self._chosen["master"], elsewhere)
         return None if started == self._spark else started
 
     def close(self) -> None:
-        """End a start of Spark beside the caller."""
+        """End a background start of Spark."""
         if self._warm is not None:
             self._warm.close()
 
@@ -440,7 +440,7 @@ def _is_cluster(master: str | None) -> bool:
 
 
 def _runs_no_spark() -> bool:
-    """Return whether no Spark runs here; to load what starts it would take longer than a small plan."""
+    """Return whether no Spark runs in this process; importing the launcher would take longer than a small plan."""
     return "pyspark" not in sys.modules and "PYSPARK_GATEWAY_PORT" not in os.environ
 
 
@@ -465,7 +465,7 @@ def _storage_opener(chosen: Configuration, allowed: Iterable[type]) -> Callable[
             raise TypeError(f"allowed must hold classes, not {shown(each)}")
 
     def opened(url: str) -> Storage:
-        from dstream.collections.cache import Expiring  # here: a program of streams opens no storage
+        from dstream.collections.cache import Expiring  # lazily: a program of streams opens no storage
 
         return open_storage(url, Settings(chosen["pickle"], (Expiring, *classes), chosen["durability"]))
 
@@ -491,7 +491,7 @@ def _default_stages(node: Any, into: Any) -> Any:
         return local_stages(nothing_kept, node, into)
     from dstream.operators.rows.caches import Caches
 
-    # Nothing starts beside the caller, who only wants to read.
+    # No background start: the caller only reads.
     chosen = configured({"warm": False})
     start = _AutoStart(chosen, Caches()) if chosen["engine"] == "auto" else None
     return _stages(chosen, start, nothing_kept)(node, into)

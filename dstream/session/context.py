@@ -77,7 +77,7 @@ class Context:
         self._jobs: Jobs | None = None
         self._is_closed = False
         self._beside: Context | None = None
-        from dstream.base.threads import RenewedLock  # here: a program without a context needs none
+        from dstream.base.threads import RenewedLock  # lazily: a program without a context needs none
 
         self._lock = RenewedLock()
 
@@ -136,13 +136,13 @@ class Context:
         DataFrame, is taken as it is now. Its rows are dictionaries, in order, on every engine; a missing value of
         pandas (NaN, NaT, NA) is None, and an index is left out: `reset_index()` makes columns of it.
 
-        A Spark DataFrame gives its rows unordered, with moments in UTC; Spark runs it when the stream needs it.
+        The rows of a Spark DataFrame are unordered, with timestamps in UTC; Spark runs it when the stream needs it.
 
         Args:
-            df: such a table; one of Spark's belongs to this context's session, `ctx.spark`.
+            df: the DataFrame or table; a Spark DataFrame must belong to this context's session, `ctx.spark`.
             kind: a dataclass, a named tuple, a `TypedDict` or a pydantic model that each row becomes by the names and
                 the types of its fields, nested ones too, as in `parquet_rows`; fields with a default need no column.
-                Unset, items are dictionaries, in which maps of Arrow are lists of pairs, or those of a Spark DataFrame
+                Unset, items are dictionaries, in which maps of Arrow are lists of pairs, or, for a Spark DataFrame,
                 `pyspark.sql.Row`.
 
         Raises:
@@ -159,7 +159,7 @@ class Context:
             ...     ctx.from_df(frame).pluck("ship").to_list()
             ['Pequod', 'Rachel']
         """
-        from dstream.session import dataframes  # here: few programs have a table
+        from dstream.session import dataframes  # lazily: few programs have a table
 
         self.check_open()
         if dataframes.is_table_here(df):
@@ -175,8 +175,9 @@ class Context:
     def from_streaming_df(self, df: Any, kind: type[Any] | None = None) -> StreamingFrame[Any]:
         """Read the batches of a streaming DataFrame of Spark, for data that Structured Streaming alone can read.
 
-        `.collect(sink, through=fn, checkpoint=folder)` writes what a function makes of each batch into a sink, exactly
-        once. Windows and states are those of the DataFrame; for dstream's own, read with a source and submit a job.
+        `.collect(sink, through=fn, checkpoint=folder)` writes the result of a function for each batch into a sink,
+        exactly once. Define windows and states on the DataFrame; for dstream's own, read with a source and submit a
+        job.
 
         Args:
             df: of `ctx.spark.readStream`, as it is or after operations of Spark.
@@ -188,7 +189,7 @@ class Context:
                 function of this process.
         """
         from dstream.session.dataframes import items_of_columns
-        from dstream.session.streaming import StreamingFrame, check_streams  # here: few programs need it
+        from dstream.session.streaming import StreamingFrame, check_streams  # lazily: few programs need it
 
         self.check_open()
         check_streams(df, self._engine_name)
@@ -235,10 +236,10 @@ class Context:
             name: its name; a list or a cache may have the same.
             key_type: the type of its keys, such as `str`; unset, the first commit decides.
             value_type: the type of its values, such as `int`, `list[float]` or a dataclass; unset, the first
-                commit decides. Values of other types are kept too, unless `strict`.
-            buckets: into how many parts its entries are divided, which bounds how many tasks read
-                or write it at a time; 16 by default, at most 65536.
-            journal: keep every change with its old value, for `journal()`.
+                commit decides. Values of other types are stored too, unless `strict`.
+            buckets: the number of parts into which its entries are divided, which bounds the number of concurrent tasks
+                that read or write it; 16 by default, at most 65536.
+            journal: record every change with its old value, for `journal()`.
             strict: refuse keys and values of other types.
 
         Raises:
@@ -321,14 +322,14 @@ class Context:
             name: its name.
             key_type: as for `get_map`.
             value_type: as for `get_map`.
-            ttl: seconds that an entry lives after it was written.
-            max_idle: seconds that an entry lives after it was last used.
+            ttl: seconds after its last write until an entry expires.
+            max_idle: seconds after its last use until an entry expires.
             buckets: as for `get_map`.
             journal: as for `get_map`.
             strict: as for `get_map`.
 
         Raises:
-            CacheNotExistsError: it was never configured, and neither `ttl` nor `max_idle` is given.
+            CacheNotExistsError: it was never configured, and neither `ttl` nor `max_idle` is passed.
             ValueError: it exists with other options; the message names both.
 
         Example:
@@ -340,7 +341,7 @@ class Context:
         """
         options = Options(key_type, value_type, buckets, journal, strict, ttl, max_idle)
         check_options(name, options)
-        from dstream.collections.cache import cache_store  # here: few programs have a cache
+        from dstream.collections.cache import cache_store  # lazily: few programs have a cache
 
         found: IStreamCache[Any, Any] = self._handle("cache", cache_store(self.running_storage(), name, options))
         return found
@@ -404,22 +405,22 @@ class Context:
         config: JobConfig | None = None,
         afresh: bool = False,
     ) -> Job:
-        """Submit a pipeline: check it, register it in the storage, start it beside the caller, and return its job.
+        """Submit a pipeline: check it, register it in the storage, start it in the background, and return its job.
 
         A job of that name whose driver is gone is resumed, and so is one that failed while its sinks published: if it
-        had begun to publish, what is left is published and nothing is read, which a line of the log reports; otherwise
-        the pipeline runs again from its sources. Its sinks have one copy in either case.
+        had begun to publish, the rest is published and nothing is read, which is logged; otherwise the pipeline runs
+        again from its sources. Its sinks contain one copy in either case.
 
         Args:
             pipeline: what runs; it may be changed and submitted again afterwards.
-            name: that of the job; `config` may contain it as well.
-            config: how it runs; what it leaves unset is taken from `connect(job=)` and the file of settings.
-            afresh: whether to forget such a job, and begin with its sources: sinks that have published get a second
-                copy.
+            name: the name of the job; `config` may contain it as well.
+            config: the options of the job; unset fields are taken from `connect(job=)` and the file of settings.
+            afresh: whether to forget such a job, and begin with its sources: sinks that have published will contain a
+                second copy.
 
         Raises:
             JobExistsError: a job of that name is running already.
-            IllegalStateError: a job of that name has still to publish what another pipeline gave.
+            IllegalStateError: a job of that name has still to publish the output of another pipeline.
             TypeError: an argument is of another type.
             ValueError: the pipeline has no sink, or the job two names.
         """
@@ -432,7 +433,7 @@ class Context:
         return self._jobs_here().submit(pipeline, name, config, "new_job_if_absent")
 
     def jobs(self, name: str | None = None) -> list[Job]:
-        """Return the jobs of this storage, or those of a name, newest first: of every process, also those that ended.
+        """Return the jobs of this storage, or only those with a name, newest first: also ended ones, of all processes.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
@@ -473,7 +474,7 @@ class Context:
 
     def _snapshots(self) -> Snapshots:
         self.running_storage()
-        from dstream.jobs.snapshots import Snapshots  # here: few programs export jobs
+        from dstream.jobs.snapshots import Snapshots  # lazily: few programs export jobs
 
         return Snapshots(self)
 
@@ -485,7 +486,7 @@ class Context:
 
         Raises:
             IllegalStateError: this context is closed.
-            ValueError: no storage has such a URL.
+            ValueError: the URL is not that of a storage.
 
         Example:
             >>> import tempfile
@@ -547,7 +548,8 @@ class Context:
         Handles to those still raise that they were destroyed.
 
         Args:
-            older_than: seconds, or a timedelta; what a reader may still need that started less than this ago stays.
+            older_than: seconds, or a timedelta; data that a reader which started less than this ago may need is
+                retained.
 
         Raises:
             TypeError, ValueError: `older_than` is neither; it is negative.
@@ -558,7 +560,7 @@ class Context:
             ...     ctx.vacuum()
             0
         """
-        from dstream.values.time import seconds  # here: few programs have durations
+        from dstream.values.time import seconds  # lazily: few programs have durations
 
         return self.running_storage().vacuum(seconds(older_than, "older_than"))
 
@@ -615,14 +617,14 @@ class Context:
         engine.close()
 
     def engine_here(self) -> Engine:
-        """Return an engine of this process, for items that are here already, such as dead letters."""
+        """Return an engine of this process, for items that are in it already, such as dead letters."""
         from dstream.base.memory import DEFAULT_BOUND
         from dstream.engine.local import LocalEngine
 
         return LocalEngine(DEFAULT_BOUND)
 
     def stages(self, node: Node, into: Any) -> Stages:
-        """Return the stages that a plan would run as here; `stream.explain()` calls this. Nothing starts.
+        """Return the stages that a plan would run as in this context; `stream.explain()` calls this. Nothing starts.
 
         Raises:
             IllegalStateError: this context is closed.
@@ -631,7 +633,7 @@ class Context:
         return self._stages(node, into)
 
     def close(self) -> None:
-        """Wait for the jobs that run here, and stop the engine if this context started it.
+        """Wait for the jobs that run in this process, and stop the engine if this context started it.
 
         A second call does nothing. A `with` block that Ctrl-C leaves cancels the jobs that have an end.
         """
@@ -656,13 +658,13 @@ class Context:
             closes.append(self._storage.close)
         if self._end_start is not None:
             closes.append(self._end_start)
-        if self._engine is not None:  # One beside another has none of its own.
+        if self._engine is not None:  # A context that shares another's engine has none.
             closes.append(self._engine.close)
         _call_each(closes)
 
     def _jobs_here(self) -> Jobs:
         storage = self.running_storage()
-        from dstream.jobs.registry import Jobs  # here: few programs submit jobs
+        from dstream.jobs.registry import Jobs  # lazily: few programs submit jobs
 
         with self._lock:
             # The threads of the jobs are not in a forked process.
@@ -675,7 +677,7 @@ class Context:
         return self.running_storage().create(kind, name, options)
 
     def _handle(self, kind: Kind, store: Any) -> Any:
-        """Return a handle to a store; their modules are loaded here: a program of streams needs none."""
+        """Return a handle to a store; its module is imported lazily: a program of streams needs none."""
         module = import_module(f"dstream.collections.{kind}")
         return getattr(module, f"IStream{kind.capitalize()}")(store, self)
 
@@ -694,7 +696,7 @@ class Context:
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
-            from dstream.suggestions.contexts import no_such_name  # here: only who mistakes a name needs it
+            from dstream.suggestions.contexts import no_such_name  # lazily: only an unknown name needs it
 
             raise AttributeError(no_such_name(type(self), name))
 

@@ -15,7 +15,7 @@ __all__ = ["from_df_label", "is_table_here", "items_of_columns", "table_node", "
 
 
 def is_table_here(df: object) -> bool:
-    """Return whether this process holds a table: one of pandas, or an object with columns of Arrow."""
+    """Return whether `df` is a table in this process: a pandas DataFrame, or an object with Arrow columns."""
     # A method that DataFrames of Spark have; their class would have to be imported.
     if hasattr(df, "mapInArrow"):
         return False
@@ -24,7 +24,7 @@ def is_table_here(df: object) -> bool:
 
 def table_rows(df: Any, kind: Any) -> Source[Any]:
     """Return the rows of a table of this process as a source, each as a dictionary or a `kind`."""
-    from dstream.connectors.dataframes import rows_of_table, table_of  # here: the sources come when they are asked for
+    from dstream.connectors.dataframes import rows_of_table, table_of  # lazily: the sources are imported on first use
 
     return rows_of_table(table_of(df, kind), kind, from_df_label(df, kind))
 
@@ -38,11 +38,11 @@ def table_node(df: Any, kind: Any, engine: str) -> Table:
 
 
 def items_of_columns(df: Any, kind: Any) -> Any:
-    """Return a function that makes a `kind` of each row of a DataFrame of Spark; None: rows stay as they are."""
+    """Return a function that makes a `kind` of each row of a Spark DataFrame; None: rows are not converted."""
     columns = _columns_of(df)
     if kind is None:
         return None
-    from dstream.connectors.dataframes import items_of_table  # here: the sources come when they are asked for
+    from dstream.connectors.dataframes import items_of_table  # lazily: the sources are imported on first use
 
     return items_of_table(kind, columns, from_df_label(df, kind))
 

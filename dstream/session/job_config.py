@@ -31,7 +31,7 @@ def job_table(file: ConfigurationFile, table: Any) -> JobConfig:
     """Return the configuration of all jobs in a file.
 
     Raises:
-        ConfigurationError: it is no table, or a value in it is not what it should be; the message names its line.
+        ConfigurationError: it is no table, or a value in it is invalid; the message names its line.
     """
     if not isinstance(table, dict):
         raise ConfigurationError(f"{file.place('job')} must be a table, [job]")

@@ -1,7 +1,7 @@
-"""`StreamingFrame`: a DataFrame of Spark's Structured Streaming, whose batches go through streams into sinks.
+"""`StreamingFrame`: a DataFrame of Spark's Structured Streaming, whose batches pass through streams into sinks.
 
-Spark keeps what was read, and dstream what was written: a batch is an epoch of a job whose name is the id of the query,
-so a sink that has it already does nothing when Spark gives it again.
+Spark records what was read, and dstream what was written: a batch is an epoch of a job whose name is the id of the
+query, so a sink that has committed a batch ignores it when Spark replays it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def check_streams(df: Any, engine: str) -> None:
 
 
 class StreamingFrame(Generic[T]):
-    """The rows of a streaming DataFrame; `ctx.from_streaming_df(df)` makes it. Nothing runs before a sink is given.
+    """The rows of a streaming DataFrame; `ctx.from_streaming_df(df)` makes it. Nothing runs before a sink is passed.
 
     What runs is a query of Spark: its `StreamingQuery` is returned, which is awaited, watched and stopped as any other.
     An exception stops it, and `awaitTermination()` raises what Spark makes of it.
@@ -65,19 +65,19 @@ class StreamingFrame(Generic[T]):
     ) -> Any:
         """Write each batch into a sink, and return the query, which runs from now on.
 
-        **Guarantee**: exactly once, also across programs that were killed, where the checkpoint is the same and the
+        **Guarantee**: exactly once, also across programs that were killed, if the checkpoint is the same and the
         sink commits an epoch once, as `to_imap`, `to_ilist`, `to_files` and `to_sql` do.
 
         Args:
-            sink: gets what `through` gives.
-            through: takes the stream of the rows of a batch, and returns a stream: what is to be done with it. What it
-                counts or sorts, it does inside of one batch.
-            checkpoint: a folder or URL where Spark keeps how far it has read; without one, the query begins anew.
+            sink: receives the results of `through`.
+            through: takes the stream of the rows of a batch, and returns a stream. Counts and sorts apply within one
+                batch.
+            checkpoint: a folder or URL where Spark stores its progress; unset, the query starts from the beginning.
             every: the seconds between two batches; unset, each follows the one before.
-            until_now: the query ends with what is there now.
+            until_now: the query ends after the data that is available now.
 
         Raises:
-            TypeError: `sink` is no sink, or `through` no function that gives a stream.
+            TypeError: `sink` is no sink, or `through` no function that returns a stream.
         """
         target, steps = sink_of(sink), optional_running(through, "through") or _as_it_is
 

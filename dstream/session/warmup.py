@@ -20,13 +20,13 @@ E = TypeVar("E", bound=Engine)
 
 
 class WarmStart(Generic[E]):
-    """Starts an engine in a thread; a call gives it, and starts another one if it has been given.
+    """The background start of an engine; a call returns the engine, and starts another one if it was returned before.
 
     Args:
         start: starts an engine.
-        activate: makes it known to the thread that asks for it first.
-        warm_up: lets it do once what its first job would wait for; the engine may be used meanwhile.
-        stop: ends a start that is not needed any more, so that its thread ends, too.
+        activate: registers the engine in the thread that requests it first.
+        warm_up: runs once the work that the first job would wait for; the engine may be used meanwhile.
+        stop: cancels a start that is no longer needed, so that its thread ends, too.
     """
 
     def __init__(
@@ -49,12 +49,12 @@ class WarmStart(Generic[E]):
         atexit.register(self.close)
 
     def __call__(self) -> E:
-        """Return the engine once it is there; an error of its start is raised here, and the next call tries again.
+        """Wait for the engine and return it; an error of its start is raised, and the next call tries again.
 
         Raises:
             EngineError: this process was forked from the one in which the engine started.
         """
-        # The thread is not in a forked process, which would wait for ever.
+        # A forked process has no such thread, and would wait for ever.
         if os.getpid() != self._process:
             raise forked()
         if self._is_given:
@@ -65,7 +65,7 @@ class WarmStart(Generic[E]):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the engine is there, with its workers, or its start has failed."""
+        """Whether the engine has started, with its workers, or its start has failed."""
         return not self._thread.is_alive()
 
     def close(self) -> None:
