@@ -19,7 +19,6 @@ from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
 
 import pyarrow as pa
-import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
 from dstream.base.validation import NOT_UNDERSTOOD, checked_number
@@ -101,8 +100,6 @@ CHECKPOINT_WITH_FEATURES = CHECKPOINT.set(
 )
 """The same for a table whose protocol names features."""
 
-_compute: Any = compute  # Its functions are made when it is imported; type checkers do not find them.
-
 
 def delta_field(name: str, kind: pa.DataType) -> dict[str, Any]:
     """Describe a stored column in a Delta schema."""
@@ -131,12 +128,19 @@ def of_kind(rows: pa.Table, kind: pa.Field) -> pa.Array:
     # Other programs may write more fields or fewer, and other types for the same ones.
     column = rows.column(kind.name).combine_chunks()
     fields = [
-        _compute.struct_field(column, field.name).cast(field.type)
+        _compute().struct_field(column, field.name).cast(field.type)
         if column.type.get_field_index(field.name) >= 0
         else pa.nulls(len(column), field.type)
         for field in kind.type
     ]
     return pa.StructArray.from_arrays(fields, fields=list(kind.type), mask=column.is_null())
+
+
+def _compute() -> Any:
+    """Return the functions of Arrow, which are made when they are imported; type checkers do not find them."""
+    import pyarrow.compute  # here: it takes 20 ms, and a new table reads no checkpoint
+
+    return pyarrow.compute
 
 
 def metadata_of(row: dict[str, Any]) -> dict[str, Any]:
@@ -417,14 +421,14 @@ def _all_rows(version: int, data: bytes) -> tuple[int, pa.Table]:
 def _remaining(rows: pa.Table, state: TableState, removed_for: int) -> pa.Table:
     """Return the rows of a checkpoint that no action of later commits replaces, without files removed long ago."""
     is_last = [_is_last(rows.column(kind), state, *THINGS[kind]) for kind in CHECKPOINT.names]
-    times = _compute.struct_field(rows.column("remove"), "deletionTimestamp")
-    is_old = _compute.fill_null(_compute.less(times, int(time.time() * 1000) - removed_for), False)
-    return rows.filter(_compute.and_not(reduce(_compute.or_, is_last), is_old))
+    times = _compute().struct_field(rows.column("remove"), "deletionTimestamp")
+    is_old = _compute().fill_null(_compute().less(times, int(time.time() * 1000) - removed_for), False)
+    return rows.filter(_compute().and_not(reduce(_compute().or_, is_last), is_old))
 
 
 def _is_last(column: pa.ChunkedArray, state: TableState, thing: str, identity: str | None) -> pa.ChunkedArray:
     """Return for each row whether it has an action of this kind that is still the last one."""
     if identity is None:
-        return _compute.and_(column.is_valid(), not state.last[thing])
+        return _compute().and_(column.is_valid(), not state.last[thing])
     names = pa.array(list(state.last[thing]), pa.string())
-    return _compute.and_not(column.is_valid(), _compute.is_in(_compute.struct_field(column, identity), names))
+    return _compute().and_not(column.is_valid(), _compute().is_in(_compute().struct_field(column, identity), names))

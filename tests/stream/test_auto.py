@@ -417,6 +417,23 @@ print({{"pyspark", "pyarrow", "numpy", "pandas"}} & set(sys.modules))
     assert printed.endswith("\nset()\n")
 
 
+def test_a_new_map_does_without_functions_of_arrow():
+    """They take as long to load as all other modules of the storage."""
+    program = """
+import operator, sys
+import dstream as ds
+from reducers import to_imap
+with ds.connect() as ctx:
+    counts = ctx.stream(["the", "sea", "the"]).collect(to_imap("counts", str, lambda word: 1, operator.add))
+    counts.put("ship", 1)
+    assert (counts["the"], len(counts)) == (2, 3)
+    assert counts.stream().map(lambda entry: entry.value).sorted().to_list() == [1, 1, 2]
+print("pyarrow.parquet" in sys.modules, "pyarrow.compute" in sys.modules)
+"""
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert printed.stdout == "True False\n", printed.stderr
+
+
 def test_many_small_plans_load_the_packages_of_columns(tmp_path):
     """As soon as they have lost as much time as these take to load."""
     (tmp_path / "text").write_text("the sea\nthe ship\n" * 5_000)

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 import pyarrow as pa
-import pyarrow.compute as compute
 
 from dstream.delta.actions import DataFile
 from dstream.filesystem.folders import StorageFolder
@@ -399,6 +398,8 @@ def _words(data: memoryview, offsets: Any, start: int) -> Any:
 
 def _hashed(layout: Layout, rows: pa.RecordBatch, first: int) -> tuple[Any, Any]:
     """Return the hashes of the keys from a row on, sorted, and the row of each."""
+    import pyarrow.compute as compute
+
     # As Python has keys, they take several times the bytes of a page, so a part of them is made at a time.
     parts = [
         array_of(list(map(_hash, identities(layout, layout.keys(rows.slice(start, _HASHED))))), pa.uint32())

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
 from dstream.delta.actions import DataFile
@@ -297,6 +296,8 @@ def _rows(keys: pa.Table, typed: pa.Array, escaped: pa.Array) -> pa.Array:
 
     Arrow cannot look for structs; then all rows of the type may.
     """
+    import pyarrow.compute as compute
+
     wanted = None
     for name, values in (("key", typed), ("_pk", escaped)):
         if name in keys.column_names and len(values):

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import pyarrow as pa
-import pyarrow.compute as compute
 
 from dstream.base.records import record
 from dstream.base.threads import contextmanager
@@ -82,8 +81,10 @@ def large_batches(
 def present(layout: Layout, batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the rows of existing entries."""
     removed = layout.removed(batch)
-    if not compute.any(removed).as_py():  # pyright: ignore[reportAttributeAccessIssue]
+    if not removed.true_count:
         return batch
+    import pyarrow.compute as compute
+
     kept = compute.invert(compute.fill_null(removed, False))  # pyright: ignore[reportAttributeAccessIssue]
     return batch.filter(kept)
 

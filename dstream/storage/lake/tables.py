@@ -21,7 +21,6 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
 from dstream.base.records import record
@@ -284,6 +283,8 @@ def in_parts(encode: Callable[[Sequence[T]], pa.RecordBatch], rows: Sequence[T])
 
 def sorted_by_key(rows: pa.Table) -> pa.Table:
     """Return rows sorted by their keys."""
+    import pyarrow.compute as compute  # here: it takes 20 ms, and a map of few keys does without
+
     keys = rows.column("key")
     pairs = keys.slice(0, max(0, len(keys) - 1)), keys.slice(1)
     if not keys.null_count and compute.all(compute.less(*pairs), min_count=0).as_py():  # pyright: ignore[reportAttributeAccessIssue]
@@ -484,7 +485,7 @@ def identities(layout: Layout, keys: list[Any]) -> list[Any]:
 def _remaining(
     keys: list[Any], known: list[Any], batch: pa.RecordBatch, removed: Any, seen: set[Any], keep_removed: bool
 ) -> Iterator[tuple[list[Any], pa.RecordBatch]]:
-    skips_removed = not keep_removed and compute.any(removed).as_py()  # pyright: ignore[reportAttributeAccessIssue]
+    skips_removed = not keep_removed and removed.true_count > 0
     # Most batches lose no row, and to take rows would copy them.
     if not skips_removed and seen.isdisjoint(known):
         if keys:
