@@ -18,6 +18,7 @@ from dstream.core import (
     processors,
     traverse,
 )
+from dstream.engine.auto import placement
 from dstream.engine.auto.placement import MOST_ITEMS, held_items
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.jobs import JobStatus
@@ -27,7 +28,7 @@ from dstream.spi.sink import Collections
 from dstream.stream.processors import emitted
 from dstream.windows import tumbling
 from reducers import to_ilist, to_processor
-from sources import Items, from_processor, stream_from_processor, stream_of
+from sources import Items, from_processor, stream_from_processor, stream_of, text_files
 from tests.conftest import EngineUnderTest
 from tests.house.test_connectors import SINKS, SOURCES
 from tests.jobs.unbounded.counting_processors import Numbers as Counting
@@ -289,6 +290,38 @@ def test_processors_take_what_nothing_else_takes_silently(local_context: Context
     assert local_context.stream(["1", "x"]).map(int).on_error(ValueError, into=sink).to_list() == [1]
     [letter] = [line for each in filed(tmp_path).values() for line in each if line != "done"]
     assert letter.startswith("DeadLetter(item='x'")
+
+
+class Started(ProcessorMetaSupplier):
+    """Knows the folder of its processors when it was started, until it was asked for them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.known, self.folder = folder, Path("unknown")
+
+    def init(self, context: object) -> None:
+        self.folder = self.known
+
+    def get(self, addresses: object) -> object:
+        folder, self.folder = self.folder, Path("unknown")
+        return lambda address: Filings(folder)
+
+
+def opaque(item: object) -> object:
+    """Return an item, in a way whose cost is unknown."""
+    while True:
+        return item
+
+
+def test_suppliers_are_started_behind_an_estimate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once: the plan that was compiled for the estimate is not the one with the suppliers that they gave."""
+    monkeypatch.setattr(placement, "_LOADING", {})
+    text, filing = tmp_path / "text", tmp_path / "filing"
+    text.write_text("the sea\nthe ship\n")
+    filing.mkdir()
+    with connect(engine="auto", storage="memory:") as ctx:
+        ctx.read(text_files(str(text))).map(opaque).collect(to_processor("filing", Started(filing)))
+
+    assert sorted(line for each in filed(filing).values() for line in each[:-1]) == ["the sea", "the ship"]
 
 
 def test_failures_of_processors_are_not_handled_item_by_item() -> None:

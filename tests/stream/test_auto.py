@@ -18,6 +18,7 @@ from dstream.engine.auto import placement
 from dstream.engine.auto.border import SparkStart
 from dstream.engine.auto.engine import AutoEngine
 from dstream.engine.auto.placement import AutoSettings
+from dstream.engine.compiler import walk
 from dstream.engine.local import LocalEngine
 from dstream.engine.spark.session import launch
 from dstream.operators.rows.caches import CachedItems, Caches, CacheSource
@@ -27,6 +28,7 @@ from dstream.session import connection
 from dstream.session.warmup import WarmStart
 from dstream.testing.engines import MASTER, SETTINGS
 from reducers import to_ilist, to_imap
+from sources import text_files
 from tests.jobs.unbounded.streams import eventually
 
 SMALL, LARGE = range(4), range(6)
@@ -163,6 +165,32 @@ def test_auto_keeps_here_what_it_computed_here(context):
     assert "2 tasks" in both.explain("dot")
     assert both.to_list() == [*map(str, SMALL), *map(str, LARGE)]
     assert (kept.count(), seen) == (4, [*SMALL])
+
+
+def test_auto_runs_the_graph_of_its_estimate(tmp_path, monkeypatch):
+    """A plan in one task is compiled once."""
+    (tmp_path / "text").write_text("the sea\nthe ship\n")
+    compiling, graphs = walk.Compiling, []
+    monkeypatch.setattr(walk, "Compiling", lambda *given: graphs.append(given) or compiling(*given))
+    monkeypatch.setattr(placement, "_LOADING", {})  # So that this process reads functions.
+    with ds.connect(engine="auto", storage="memory:") as ctx:
+        words = ctx.read(text_files(str(tmp_path / "text"))).flat_map(str.split)
+
+        assert (words.count(), words.map(lambda word: word[0]).to_list()) == (4, ["t", "s", "t", "s"])
+    assert len(graphs) == 2
+
+
+def test_auto_reads_what_was_kept_behind_its_estimate(tmp_path, monkeypatch):
+    """Such as by another thread: the run compiles the plan that reads it, and its steps run once."""
+    (tmp_path / "text").write_text("the sea\nthe ship\n")
+    monkeypatch.setattr(placement, "_LOADING", {})
+    seen = []
+    with ds.connect(engine="auto", storage="memory:") as ctx:
+        kept = ctx.read(text_files(str(tmp_path / "text"))).peek(seen.append).cache()
+        runs = [ctx.running_engine().submit(rewrite(ToList(kept._node))) for _ in range(2)]
+
+        assert [each.result() for each in runs] == [["the sea", "the ship"]] * 2
+    assert seen == ["the sea", "the ship"]
 
 
 def test_auto_reads_on_spark_what_was_kept_there(context):

@@ -122,7 +122,7 @@ class AutoEngine:
             costs, limit = COSTS.scaled(machine.scale), self._settings.local_limit
             return SparkBorder(self._spark, machine.cores, limit, costs, self._costs, call, cancellation)
 
-        return self._here.submit(end, RunHere(facts, border if may_move else None))
+        return self._here.submit(end, RunHere(facts, border if may_move else None, placement.compiled))
 
     def _machine(self) -> Machine:
         status = self._spark.status(start=False)

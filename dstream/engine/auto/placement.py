@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal, NamedTuple
@@ -19,6 +19,7 @@ from dstream.base.records import record
 from dstream.engine.auto.estimates import Machine, MeasuredCosts, PlanEstimate, estimated
 from dstream.engine.compiler import ClusterFacts, ColumnMode, compiled
 from dstream.engine.compiler.inputs import parts_of
+from dstream.engine.runs.moves import CompiledPlan
 from dstream.operators.rows.caches import read_here
 from dstream.plan.capture_checks import has_immutable_captures
 from dstream.plan.operations.elementwise import Chain
@@ -62,6 +63,7 @@ class Placement:
         must: only Spark runs such a plan.
         facts: those of its graph in this process; None: it has none, or not there.
         lost: how many seconds it takes longer, since packages of columns are not loaded for it.
+        compiled: the plan with its graph for these facts; None: the estimate needed none for them.
     """
 
     engine: Literal["local", "inprocess", "spark"]
@@ -70,6 +72,7 @@ class Placement:
     must: bool = False
     facts: ClusterFacts | None = None
     lost: float = 0.0
+    compiled: CompiledPlan | None = None
 
 
 @asking_sizes_once()
@@ -102,25 +105,26 @@ def placed(
             return Placement("local", reason)
         return Placement("inprocess", reason, facts=_facts(end, 1, settings))
     known = machine()
-    facts = _facts(end, known.cores, settings)
-    estimate = _estimate(plan, facts, known, costs)
+    facts, compilations = _facts(end, known.cores, settings), _Compilations(plan)
+    estimate = _estimate(compilations, facts, known, costs)
     if not estimate.is_measured:
-        # A function may take a microsecond or a second: in small pieces it shows soon, and the rest can move.
-        facts = replace(facts, most_pieces=_PIECES_OF_A_CORE * known.cores)
+        if not facts.is_sequential:
+            # A function may take a microsecond or a second: in small pieces it shows soon, and the rest can move.
+            facts = replace(facts, most_pieces=_PIECES_OF_A_CORE * known.cores)
     elif not shows_partitions and estimate.seconds_here < _WORTH_A_LOOK * _SHORT:
         # What surely ends before Spark could help need not move, and one task shuffles nothing.
         alone = _facts(end, 1, settings)
-        of_one = estimate if _surely_ends_here(estimate, known) else _estimate(plan, alone, known, costs)
+        of_one = estimate if _surely_ends_here(estimate, known) else _estimate(compilations, alone, known, costs)
         if _surely_ends_here(of_one, known):
             facts, estimate = alone, of_one
     loading, lost = _loading_seconds(known) if facts.columns == "auto" else 0.0, 0.0
     if loading > 0 and estimate.seconds_here < _LONGEST_LOADING:
         # Calls give the same, and need none of the packages of columns.
-        called = _estimate(plan, facts, known, costs, in_columns=False)
+        called = _estimate(compilations, facts, known, costs, in_columns=False)
         lost = max(called.seconds_here - estimate.seconds_here, 0.0)
         if costs.lost + lost < loading:
             facts = replace(facts, columns="off")
-    chosen = _sooner(estimate, known, settings.local_limit)
+    chosen = replace(_sooner(estimate, known, settings.local_limit), compiled=compilations.known(facts))
     if chosen.engine != "inprocess" or facts.columns == settings.columns:
         return replace(chosen, facts=facts)
     reason = f"{chosen.reason}; functions are called, since columns would take longer to load"
@@ -239,14 +243,31 @@ def _are_immutable(items: Any) -> bool:
     return are_plain(items)
 
 
+class _Compilations:
+    """The graphs of a plan, which is compiled once for the same facts."""
+
+    def __init__(self, plan: End | Several) -> None:
+        self._ends = [each.end for each in parts_of(plan)] if isinstance(plan, Several) else [plan]
+        self._made: dict[ClusterFacts, list[CompiledPlan]] = {}
+
+    def of(self, facts: ClusterFacts) -> list[CompiledPlan]:
+        """Return the graph of each part of the plan."""
+        made = self._made.get(facts)
+        if made is None:
+            made = self._made[facts] = [CompiledPlan(end, *compiled(end, facts)) for end in self._ends]
+        return made
+
+    def known(self, facts: ClusterFacts) -> CompiledPlan | None:
+        """Return the graph that was compiled for some facts; None if there is none, or are several."""
+        made = self._made.get(facts, ())
+        return made[0] if len(made) == 1 else None
+
+
 def _estimate(
-    plan: End | Several, facts: ClusterFacts, machine: Machine, costs: MeasuredCosts, *, in_columns: bool | None = None
+    plan: _Compilations, facts: ClusterFacts, machine: Machine, costs: MeasuredCosts, *, in_columns: bool | None = None
 ) -> PlanEstimate:
     in_columns = facts.reads_functions if in_columns is None else in_columns
-    ends: Iterator[End | Several] = (
-        (each.end for each in parts_of(plan)) if isinstance(plan, Several) else iter((plan,))
-    )
-    found = [estimated(compiled(end, facts)[0], machine, costs, in_columns=in_columns) for end in ends]
+    found = [estimated(each.graph, machine, costs, in_columns=in_columns) for each in plan.of(facts)]
     most = max(found, key=lambda each: each.seconds_here)
     return replace(
         most,
@@ -299,9 +320,16 @@ _PIECES_OF_A_CORE = 4
 
 def _facts(end: End | Several, cores: int, settings: AutoSettings) -> ClusterFacts:
     """Return the facts of a graph that begins in this process: those of Spark, unless one task reads little."""
-    asked = parallelism(end) or (1 if _is_little(end) else cores)
-    largest = largest_side(settings.worker_memory)
+    asked = parallelism(end)
+    if not asked and _is_little(end):
+        # Processors are as many as cores.
+        asked, cores = 1, cores if _has_processors(end) else 1
+    asked, largest = asked or cores, largest_side(settings.worker_memory)
     return ClusterFacts(asked, cores, largest, None, settings.broadcast_limit, settings.columns)
+
+
+def _has_processors(end: Node) -> bool:
+    return any(isinstance(each, ProcessorGraph) for each in topological(end))
 
 
 def _is_little(end: Node) -> bool:

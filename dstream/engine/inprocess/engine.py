@@ -134,7 +134,8 @@ class InProcessEngine:
         shared.counts_blocks = operation is not None or how.facts.reads_functions
         border = None if how.border is None else how.border(call, cancellation)
         files, may_read = ShuffleFiles(), self._columns != "off"
-        return InProcessRun(end, how.facts, self._caches, shared, files, recovered, border, may_read), operation
+        run = InProcessRun(end, how.facts, self._caches, shared, files, recovered, border, may_read, how.compiled)
+        return run, operation
 
     def data_frame(self, splits: Sequence[Any], schema: Any) -> Any:
         """Refuse: there are no tables here.

@@ -9,15 +9,15 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dstream.engine.compiler import ClusterFacts
+from dstream.engine.compiler import ClusterFacts, compiled
 from dstream.engine.dead_letters import RecoveryReport
 from dstream.engine.inprocess.graphs import InProcessGraphRun
 from dstream.engine.inprocess.moving import MovingGraphRun
 from dstream.engine.inprocess.tasks import InProcessTask, SharedByTasks
-from dstream.engine.physical.graph import Combined, Finish, Listed, Pulled
+from dstream.engine.physical.graph import Combined, Finish, Graph, Listed, Pulled
 from dstream.engine.physical.vertices import Items
 from dstream.engine.runs.item_use import ItemUse, use_of_items
-from dstream.engine.runs.moves import Border
+from dstream.engine.runs.moves import Border, CompiledPlan
 from dstream.engine.runs.results import PlanRun
 from dstream.engine.runs.rows import ShuffleFiles
 from dstream.engine.tasks.rows import ITEMS, WATERMARKS, Row
@@ -26,6 +26,7 @@ from dstream.errors import UnsupportedError
 from dstream.failures.account import blame_copy
 from dstream.operators.rows.batches import copies
 from dstream.operators.rows.caches import Caches
+from dstream.operators.rows.guards import Action
 from dstream.operators.rows.operations import some
 from dstream.plan.operations.ends import End, Loop, Several
 from dstream.plan.steps import Step
@@ -45,6 +46,7 @@ class InProcessRun(PlanRun[Iterator[Row]]):
         files: hold what is large of the rows between its tasks.
         border: decides where the rest of its tasks runs; None: all of them run here.
         may_read: functions may be read, so that items whose parts alone they look at need no copies.
+        known: a plan that was compiled for these facts before, if any.
         process: the id of the process that has begun it.
     """
 
@@ -56,6 +58,7 @@ class InProcessRun(PlanRun[Iterator[Row]]):
     recovered: RecoveryReport | None = None
     border: Border | None = None
     may_read: bool = False
+    known: CompiledPlan | None = None
     process: int = field(default_factory=os.getpid)
 
     @property
@@ -90,6 +93,14 @@ class InProcessRun(PlanRun[Iterator[Row]]):
 
     def of_one_end(self, end: End | Several) -> InProcessRun:
         return replace(self, end=end)
+
+    @functools.cached_property
+    def _compiled(self) -> tuple[Graph, dict[int, Action]]:
+        known = self.known
+        # The plan of the run is another one if a cache was filled meanwhile, or suppliers were asked for processors.
+        if known is None or known.end is not self.end:
+            return compiled(self.end, self.facts)
+        return known.graph, known.actions
 
     @functools.cached_property
     def use(self) -> ItemUse:

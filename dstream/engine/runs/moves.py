@@ -79,6 +79,21 @@ class BegunRun(Protocol):
     def recovered(self) -> RecoveryReport | None: ...
 
 
+@record(slots=False, eq=False)
+class CompiledPlan:
+    """A plan and the graph that it was compiled to.
+
+    Attributes:
+        end: the end of the plan.
+        graph: its graph, for some facts.
+        actions: the actions in this process for what each `peek` step saw, by its channel.
+    """
+
+    end: End | Several
+    graph: Graph
+    actions: dict[int, Action]
+
+
 @record(slots=False)
 class RunHere:
     """The way in which a plan runs in this process.
@@ -87,10 +102,13 @@ class RunHere:
         facts: what its graph depends on.
         border: decides where the rest of its tasks runs, given the call and the cancellation of the run; None: they all
             run here.
+        compiled: the plan as it was compiled for these facts before; None: the run compiles it. A run whose plan is
+            another object, such as one that reads what a cache has kept meanwhile, compiles that one.
     """
 
     facts: ClusterFacts
     border: Callable[[Call, Cancellation], Border] | None = None
+    compiled: CompiledPlan | None = None
 
 
 class Border(Protocol):
