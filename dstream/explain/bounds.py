@@ -77,14 +77,14 @@ def _times(cost: Amount, number: Amount) -> Amount:
 
 @dataclass(frozen=True, eq=False)
 class InputAlternatives:
-    """The inputs that a decision may give, of which one is drawn.
+    """The possible inputs that a decision results in, one of which is drawn.
 
     Attributes:
-        drawn: those with the most work.
-        partitions: how many partitions the items have.
-        segments: how many inputs there are, each a frame of its own.
-        may_read: whether some of them may read sources.
-        cost: what a job has to run to come to the items, from what the decision reads on.
+        drawn: the inputs with the most work.
+        partitions: the number of partitions of the items.
+        segments: the number of inputs, each a separate frame.
+        may_read: whether any of them may read sources.
+        cost: the cost of computing the items from the inputs of the decision.
     """
 
     drawn: Items
@@ -96,7 +96,7 @@ class InputAlternatives:
 
 @dataclass(frozen=True, eq=False)
 class OfEarlierJob:
-    """Items of a fork that an earlier job of the same plan will have kept.
+    """Items of a fork that an earlier job of the same plan stores.
 
     Attributes:
         partitions: in how many they are.
@@ -176,9 +176,9 @@ class Counting:
         return Amount(max(sum_of.least - merged, min(1, sum_of.least)), sum_of.most)
 
     def waves(self, items: Items) -> Amount:
-        """Return how many waves it takes to find the end of a prefix: at least one, at most all of them.
+        """Return the number of waves needed to find the end of a prefix, from one to all.
 
-        Results of earlier jobs and shuffles are a wave each. Splits come in waves of 1, 4, 16, ...
+        Results of earlier jobs and shuffles are a wave each. Splits run in waves of 1, 4, 16, ...
         """
         partitions, segments = self.partitions(items), self.segments(items)
         most = None
@@ -247,14 +247,14 @@ def _segments_of(each: Input) -> Amount:
 
 
 def may_read(each: Input) -> bool:
-    """Return whether some of an input may be read from sources."""
+    """Return whether parts of an input may be read from sources."""
     return isinstance(each, Splits) or (
         isinstance(each, CachedInput) and isinstance(each.held, InputAlternatives) and each.held.may_read
     )
 
 
 def split_count(source: SourceSplits) -> Amount:
-    """Return into how many splits a source will be divided, as far as that is free to ask."""
+    """Return the number of splits of a source, as far as it is known without I/O."""
     of: Any = source.node.source
     is_known = source.divisor < MANY
     if isinstance(of, Counted):
@@ -264,7 +264,7 @@ def split_count(source: SourceSplits) -> Amount:
         if least == MANY:
             return Amount(1, None, "one for each processor")
         return Amount(least, most if most < MANY else None, "" if least == most else "one for each core")
-    # The caller's items are divided at once; any other source might have to ask a server or list files.
+    # The caller's items are divided at once; other sources might have to query a server or list files.
     if of.in_caller and is_known:
         splits = of.splits(source.divisor)
         if isinstance(splits, Sized):

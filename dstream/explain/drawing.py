@@ -71,7 +71,7 @@ class Line:
         kind: `"head"`, `"words"`, `"call"` or `"note"`.
         text: the text on the left.
         right: the text on the right.
-        tooltip: what a pointer over it shows.
+        tooltip: the text that a pointer over it shows.
     """
 
     kind: str
@@ -95,7 +95,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A stage in its place; `y` is the top of the box itself, whose labels are above."""
+    """A stage instead of it; `y` is the top of the box itself, whose labels are above."""
 
     x: int
     y: int
@@ -141,7 +141,7 @@ def laid_out(shown: Sequence[StageSummary], stages: Stages, top: int) -> Layout:
 
 def _columns(row: Sequence[int], shown: Sequence[StageSummary], boxes: Mapping[int, Box], width: int) -> dict[int, int]:
     """Return where each box of a row begins: below those that it reads from, if there is room."""
-    # A box that reads nothing has no place of its own: the row is centred then.
+    # A box without inputs has no preferred position: the row is centred.
     first = (width - _width(len(row))) // 2
     wanted: list[tuple[int, int]] = []
     for column, number in enumerate(row):
@@ -259,7 +259,7 @@ def as_svg(stages: Stages) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a text for XML: its own signs escaped, and characters that XML forbids replaced."""
+    """Return a string for XML: special characters escaped, and characters that XML forbids replaced."""
     return html.escape(_NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
@@ -288,7 +288,7 @@ def _text(x: int, y: int, kind: str, text: str, anchor: str = "start") -> str:
 
 
 def _edges(layout: Layout) -> Iterator[str]:
-    """Draw the arrows behind the boxes: down, across between the rows, down again."""
+    """Draw the arrows beneath the boxes: down, across between the rows, down again."""
     for box in layout.boxes:
         for exchange in box.inputs:
             source = layout.boxes[exchange.source]
@@ -390,7 +390,7 @@ _FORMATS: dict[str, Callable[[Stages], str]] = {
 
 
 class Drawing(str):
-    """A drawing as the text of its format; as the last line of a cell, an SVG or HTML one shows itself.
+    """A drawing as a string in its format; a notebook displays SVG and HTML.
 
     Attributes:
         kind: the format, such as `"svg"`.
@@ -416,7 +416,7 @@ def show(stages: Callable[[], Stages], format: str, *, routes: bool = False) -> 
     Args:
         stages: makes them, once the format is known to exist.
         format: one of the choices.
-        routes: whether to add the reasons for the way in which functions run.
+        routes: whether to add the reasons for the routes of functions.
 
     Raises:
         ValueError: there is no such format; the message lists the choices.
@@ -440,7 +440,7 @@ def check_format(format: object) -> None:
 
 
 def drawn(stages: Stages, format: str, *, routes: bool = False) -> Drawing:
-    """Return the stages in a format; with `routes`, the reasons for the way in which functions run."""
+    """Return the stages in a format; with `routes`, including the reasons for the routes of functions."""
     return Drawing(_FORMATS[format](with_reasons(stages) if routes else stages), format)
 
 

@@ -1,7 +1,8 @@
 """`CostEstimate`: the cost of a physical plan, over the possible results of its decisions.
 
-A decision is driven with every report that may come: of one partition, of few and of many, and then with each outcome
-of what it asks for. What is the same in all cases is sure; between the cheapest and the dearest case lies the rest.
+A decision is driven with every possible report: of one, few and many partitions, and then with each result of its
+requests. Costs that are equal in all cases are certain; the rest is a range from the cheapest to the most expensive
+case.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ __all__ = ["CostEstimate", "DecisionEstimate", "FutureJob"]
 
 
 _MOST_TURNS = 40
-"""After this number of questions, how many more a decision may ask is unknown."""
+"""After this number of requests, the number of further requests of a decision is unknown."""
 
 
 _NOT_YET = Done()
@@ -59,8 +60,8 @@ class FutureJob:
     """A job that a decision may run.
 
     Attributes:
-        vertices: whose rows it asks for; several if it is one wave of some.
-        condition: when it runs; empty: in any case.
+        vertices: whose rows it requests; several if it is one of several waves.
+        condition: when it runs; empty: always.
     """
 
     title: str
@@ -74,8 +75,8 @@ class Reads:
     """The reads of other decisions' results on one path through a decision.
 
     Attributes:
-        by_jobs: what its own jobs come to, each as often as there are such jobs.
-        passed_on: what is left to those who read what it gives.
+        by_jobs: the results that its own jobs read, with the number of such jobs.
+        passed_on: the results that the readers of its output read.
     """
 
     by_jobs: tuple[InputAlternatives, ...]
@@ -87,13 +88,13 @@ class DecisionEstimate:
     """The facts known of a decision before it is made.
 
     Attributes:
-        jobs: those that it may run, in order.
-        cost: what they run, from what earlier decisions give.
-        given: what it gives, if that depends.
-        ways: the other decisions whose rows it reaches in each case.
-        conditions: of rows that are drawn, by the `id` of what they take: when they are moved, or read again.
-        tasks: of rows that are drawn, in the same way: how many tasks read them, if that depends.
-        alone: rows that are not moved if all items were in one partition before.
+        jobs: the jobs that it may run, in order.
+        cost: the cost of the jobs, from the results of earlier decisions.
+        given: its alternative results, if there are several.
+        ways: the reads of other decisions' rows in each case.
+        conditions: the condition under which drawn rows are moved or read again, by the `id` of what they take.
+        tasks: the number of tasks that read drawn rows, by the same `id`, if it varies.
+        alone: rows that are not moved if all items are in one partition already.
     """
 
     jobs: tuple[FutureJob, ...]
@@ -107,11 +108,11 @@ class DecisionEstimate:
 
 @dataclass(frozen=True, eq=False)
 class _Case:
-    """One way through a decision.
+    """One path through a decision.
 
     Attributes:
-        jobs: what each job on the way is for, the vertex that it asks, and when it runs.
-        reads: what the jobs read of what other decisions give.
+        jobs: the purpose of each job on the path, its vertex, and when it runs.
+        reads: the results of other decisions that the jobs read.
         condition: when this case applies.
     """
 
@@ -123,7 +124,7 @@ class _Case:
 
     @property
     def given(self) -> Items:
-        """The inputs that others read, or those of the last job."""
+        """The inputs of downstream readers, or those of the last job."""
         return self.done.inputs if self.done.last is None else self.done.last.vertex.inputs
 
 
@@ -145,12 +146,12 @@ class CostEstimate:
         self._seen: dict[int, Rows] = {}
         self._refusals: list[UnsupportedError] = []
         self.keeping: dict[CacheIdentity, Vertex] = {}
-        """The vertex that writes the kept items of a `cache()` or a fork."""
+        """The vertex that writes the stored items of a `cache()` or a fork."""
         for number in range(len(self.graphs[-1].decisions)):
             self._follow(number)
 
     def settled(self, items: Items, graph: int = -1) -> Items:
-        """Return inputs with possible results of decisions in the place of their placeholders."""
+        """Return inputs with possible results of decisions instead of their placeholders."""
         if not any(isinstance(each, Pending) for each in items):
             return items
         given = self._given[graph]
@@ -163,11 +164,12 @@ class CostEstimate:
         """Return the cost of the whole plan.
 
         Args:
-            end: what its last job runs, from what decisions give.
-            reads: how often that reads what a decision gives.
+            end: the cost of the last job, from the results of decisions.
+            reads: how often the last job reads the result of a decision.
         """
         total, often = end, defaultdict(lambda: NOTHING, reads)
-        # Readers first: how often a decision runs its jobs is known once those behind it have said what they read.
+        # Readers first: the number of runs of a decision's jobs is known once the reads of downstream decisions are
+        # known.
         for decision in reversed(self.foreseen):
             times = NOTHING
             if decision.given is not None:
@@ -185,7 +187,7 @@ class CostEstimate:
         all_cases = [self._cases(graph.decisions[number], place) for place, graph in enumerate(self.graphs)]
         cases = list(chain.from_iterable(all_cases))
         rows_of = [self._new_rows(case.given) for case in cases]
-        # Where no rows are written and all is read, the inputs are what they were, in any case.
+        # If no rows are written and all are read, the inputs are unchanged in each case.
         is_same = len({len(case.given) for case in cases}) == 1
         is_same = is_same and not any(case.jobs or rows for case, rows in zip(cases, rows_of, strict=True))
         is_open = len(cases) > 1 and not is_same
@@ -198,7 +200,7 @@ class CostEstimate:
     # -------------------------------------------------------------------------------------------------------- cases
 
     def _cases(self, decision: Decision, graph: int) -> list[_Case]:
-        """Return every way through a decision, that with the most work last."""
+        """Return every path through a decision, the one with the most work last."""
         inputs = tuple(self.settled(items, graph) for items in decision.inputs)
         cases: list[_Case] = []
         for partitions in self._numbers(inputs, decision.counts):
@@ -208,7 +210,7 @@ class CostEstimate:
         return cases
 
     def _numbers(self, inputs: tuple[Items, ...], counts: bool) -> Iterator[tuple[PartitionCount, ...]]:
-        """Give the numbers of partitions that the decision may get: one, few, many."""
+        """Yield the numbers of partitions that the decision may receive: one, several, many."""
         if len(inputs) == 1:
             is_one = self.counting.may_be_one(inputs[0])
             if is_one is not False:
@@ -243,7 +245,7 @@ class CostEstimate:
                 waiting += reversed(list(self._on(move, case)))
 
     def _on(self, move: Wanted, case: _Case) -> Iterator[tuple[Callable[[], Move], _Case]]:
-        """Give the steps that may come next, and the case up to each."""
+        """Yield the possible next steps, and the case up to each."""
         go_on = move.then.next
         if isinstance(move, Totalled):
             yield functools.partial(go_on, move.fn(())), case  # Without rows no function of the user's runs.
@@ -264,7 +266,7 @@ class CostEstimate:
             return
         asked = self._after(case, move.vertex, move.purpose)
         if move.unless_empty and self.counting.segments(move.vertex.inputs) != ONE:
-            # One input represents several, of which each is a wave: what is wanted may be in the first of them.
+            # One input represents several, each of which is a wave: the first of them may be sufficient.
             found = replace(asked, cost=case.cost + _ONE_STAGE, reads=case.reads)
             yield functools.partial(go_on, Report(move.vertex, 1, move.outcomes[0].rows)), found
             asked = replace(asked, cost=asked.cost + self._further_waves(move.vertex.inputs))
@@ -283,7 +285,7 @@ class CostEstimate:
         return Cost(jobs=more, python_stages=more)
 
     def _after(self, case: _Case, vertex: Vertex, purpose: str) -> _Case:
-        """Return the case with a job that asks for rows; those that were asked for before are still there."""
+        """Return the case with a job that requests rows; rows that were requested before are not computed again."""
         job = (f"{vertex.step.label}: {purpose}", vertex, case.condition)
         if any(asked is vertex for _, asked, _ in case.jobs):
             return replace(case, jobs=(*case.jobs, job), cost=case.cost + Cost(jobs=ONE))
@@ -313,7 +315,7 @@ class CostEstimate:
         is_open = bool(rows) and not cases[0].jobs and not rows_of[0]
         condition = SEVERAL_PARTITIONS if is_open else main.condition
         moved = [max((each.targets or 0 for each in some), default=0) for some in rows_of]
-        # The rows themselves are kept, since they are known by the `id` of what they take.
+        # Keep references to the rows, since they are identified by the `id` of what they take.
         self._seen.update((id(each.taken), each) for some in rows_of for each in some)
         targets = range_of([amount(most) for most in moved if most] or [ONE])
         if targets.least == MANY:  # One for each core, whose number is unknown.
@@ -332,7 +334,7 @@ class CostEstimate:
         return self.counting.cost_of(case.done.inputs)[1]
 
     def _new_rows(self, items: Items) -> list[Rows]:
-        """Return the rows that a decision reads or moves, without those of decisions before it."""
+        """Return the rows that a decision reads or moves, without the rows of earlier decisions."""
         found: dict[int, Rows] = {}
         waiting = list(items)
         while waiting:
@@ -356,7 +358,7 @@ def _times_read(either: InputAlternatives, way: Reads, times: Amount) -> Amount:
 
 
 def _jobs(cases: Sequence[_Case]) -> Iterator[FutureJob]:
-    """Give the jobs of all cases in the order in which they would run; equal ones are waves of one."""
+    """Yield the jobs of all cases in the order in which they would run; equal ones are waves of one."""
     found: dict[tuple[str, str], list[tuple[Vertex, ...]]] = {}
     for case in cases:
         waves: dict[tuple[str, str], tuple[Vertex, ...]] = {}

@@ -1,7 +1,7 @@
 """Routes of user functions, in columns or called, and the formats of items between them.
 
-A worker looks at the items that come to it. What it will find follows from what the compiler left in the graph: the
-sources, the steps as they were read, and what each operation gives (`dstream.engine.physical.vertices`).
+A worker inspects the items that it receives. Their format follows from the compiled graph: the sources, the steps as
+they were read, and the output format of each operation (`dstream.engine.physical.vertices`).
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Route:
     """The evaluation of a function by tasks, in words.
 
     Attributes:
-        name: `"columns"`, also with what has to be true of the data, `"inlined"`, or `"Python: "` with what the
-            function does that keeps it there.
-        why: sentences: the reason, and what to write instead where that is easy.
+        name: `"columns"`, also with the conditions on the data, `"inlined"`, or `"Python: "` with what in the function
+            prevents columns.
+        why: sentences: the reason, and a simple alternative if there is one.
     """
 
     name: str
@@ -80,7 +80,7 @@ _COLUMNS = "It is evaluated for many items at a time, where that gives the same.
 
 
 def routes_of(all_decided: Iterable[Evaluation | None], input_format: InputFormat) -> Route:
-    """Return the routes of all functions of a call as one, behind their names."""
+    """Return the routes of all functions of a call as one, each prefixed with the function's name."""
     functions: dict[Route, list[str]] = {}
     for each in all_decided:
         if each is not None:
@@ -97,13 +97,12 @@ def _why_called(unread: Unreadable) -> str:
 
 @dataclass(frozen=True)
 class ItemFormat:
-    """A format in which items reach an operation; those of several sources may have several.
+    """A format in which items reach an operation; items of several sources may have several formats.
 
     Attributes:
         input_format: in columns or not, with conditions.
-        listed: they are those of a list, which becomes columns if the first steps are worth it: its first item; None:
-            they are not.
-        is_batch: they are batches that another task has written: the operation that takes these has their format.
+        listed: the first item of a list, which becomes columns if the first steps are worth it; None for other items.
+        is_batch: the items are batches of another task, in the format that the receiving operation expects.
     """
 
     input_format: InputFormat = ONE_BY_ONE
@@ -120,7 +119,7 @@ class ItemFormat:
         )
 
     def before(self, ops: Sequence[Op]) -> InputFormat:
-        """Return the format of the items that the first of some steps receives."""
+        """Return the format of the items that the first step receives."""
         if any(isinstance(op.fn, ServiceFunction) for op in ops):
             return InputFormat("a step beside it takes a service, and so items one by one")
         if self.is_batch:
@@ -156,7 +155,7 @@ def formats_behind(formats: Iterable[ItemFormat], applied: StageCall) -> tuple[I
 
 
 def formats_before_steps(item_format: ItemFormat, ops: Sequence[Op]) -> Iterable[InputFormat]:
-    """Give the format of the items before each of some steps."""
+    """Yield the format of the items before each step."""
     input_format = item_format.before(ops)
     apart = place_of_open_pairs(list(takewhile(lambda op: op.evaluation.obstacle is None, ops)))
     for place, op in enumerate(ops):
@@ -171,7 +170,7 @@ def formats_before_steps(item_format: ItemFormat, ops: Sequence[Op]) -> Iterable
 
 
 def formats_of_batches(stages: Iterable[Iterable[ItemFormat]], *, are_batches: bool) -> tuple[ItemFormat, ...]:
-    """Return the item formats of other tasks' output, given those of their items."""
+    """Return the item formats of other tasks' output from the formats of their items."""
     if not are_batches:
         return (ItemFormat(),)
     input_formats = (
@@ -183,9 +182,9 @@ def formats_of_batches(stages: Iterable[Iterable[ItemFormat]], *, are_batches: b
 
 
 def formats_in_tasks(formats: Sequence[ItemFormat], pieces: Amount) -> tuple[ItemFormat, ...]:
-    """Return the formats of items that a task reads one part after another, given how many parts all have.
+    """Return the formats of items that a task reads one part after another, from the number of parts of all.
 
-    A list behind or before which others come does not become columns.
+    A list among several parts does not become columns.
     """
     if pieces == Amount(1, 1):
         return tuple(formats)
@@ -193,7 +192,7 @@ def formats_in_tasks(formats: Sequence[ItemFormat], pieces: Amount) -> tuple[Ite
 
 
 def formats_of_source(node: Read, pieces: Amount) -> tuple[ItemFormat, ...]:
-    """Return the formats in which a source may give its items.
+    """Return the formats in which a source may emit its items.
 
     Args:
         node: the source.
@@ -234,7 +233,7 @@ def _item_count(source: Any) -> float:
 
 
 def _of_sizes(items: float, pieces: Amount, *conditions: str) -> InputFormat:
-    """Return the format of *n* items, of which few in a task are not worth columns."""
+    """Return the format of *n* items; tasks with too few items do not use columns."""
     fewest = fewest_items()
     # Splits are even, so the largest one has the average, rounded up.
     if items / max(pieces.least, 1) <= fewest - 1:
@@ -252,11 +251,11 @@ _TREATMENTS = {
 
 
 def calls_of(applied: StageCall, formats: Sequence[ItemFormat] = ()) -> Iterator[Call]:
-    """Give the calls of the user behind one operation; some belong to the call of another one.
+    """Yield the user's calls of one operation; some belong to the call of another one.
 
     Args:
         applied: the operation.
-        formats: those of its items.
+        formats: the formats of its items.
     """
     return (call for call in _calls_of(applied, formats) if call.label)
 

@@ -32,7 +32,8 @@ _MANY = 4
 
 
 OfOneGraph = Callable[[End | Several, CacheLookup], tuple[Stages, Mapping[CacheIdentity, OfEarlierJob]]]
-"""Gives the stages of one graph, and what it keeps of a `cache()` or a fork, by the graph's own numbers of stages."""
+"""A function that returns the stages of one graph, and the stored items of its `cache()` calls and forks, by the graph's
+own numbers of stages."""
 
 
 def stages_of_ends(several: Several, found: CacheLookup, stages: OfOneGraph) -> Stages:
@@ -94,7 +95,7 @@ def _with_end(part: Stages) -> list[Stage]:
 
 
 def _moved(part: Sequence[Stage], stages: int, jobs: int) -> list[Stage]:
-    """Return the stages of a graph behind `stages` others."""
+    """Return the stages of a graph, renumbered to follow `stages` others."""
     return [
         replace(
             stage,
@@ -114,7 +115,7 @@ def spark_stages(
         end: the end of the plan; a writer may be missing, whose collection need not be there yet.
         cores: how many tasks run at the same time; None if unknown yet.
         largest_small_side: how many bytes of one side of a join may be sent to every task; below 0, none.
-        found: returns what is stored of a `cache()`.
+        found: returns the content of a `cache()`.
         columns: whether functions are read.
 
     Raises:
@@ -184,7 +185,7 @@ def _bounds(end: End | Several, facts: Sequence[ClusterFacts]) -> list[tuple[End
 
 
 def _facts(end: End | Several, cores: int | None, largest_small_side: int) -> Sequence[ClusterFacts]:
-    """Return the facts that the graph depends on: if the cores are not known, with few and with many."""
+    """Return the facts that the graph depends on: if the number of cores is unknown, one with few and one with many."""
     asked = parallelism(end)
     if cores is not None:
         return [ClusterFacts(asked or cores, cores, largest_small_side)]
@@ -261,7 +262,7 @@ class _Ending:
         return Cost(jobs, python_stages=found) + before.times(often), dict.fromkeys(reads, often)
 
     def _with_letters(self, jobs: Amount, items: Items) -> Amount:
-        """Return how many jobs there are if dead letters come behind the items: one measures them, others read them."""
+        """Return the number of jobs with those of dead letters after the items: one measures them, others read them."""
         if not any(guard.treatment == "sent" for guard in guards_of(topological(self.end))):
             return jobs
         parts = self.outlook.counting.partitions(items).most
@@ -305,7 +306,7 @@ class _Ending:
 
 @dataclass
 class _Draft:
-    """A stage that is being drawn: where its items come from, its calls, and the `id` of its last operation."""
+    """A stage that is being drawn: the origin of its items, its calls, and the `id` of its last operation."""
 
     inputs: tuple[int, ...]
     last: int = 0

@@ -38,8 +38,8 @@ class StageSummary:
     """A stage in a picture.
 
     Attributes:
-        name: how the picture calls it, such as "stage 3".
-        stage: the stage; the `source` of each of its exchanges is a place in the picture.
+        name: its name in the drawing, such as "stage 3".
+        stage: the stage; the `source` of each of its exchanges is an index in the drawing.
     """
 
     name: str
@@ -65,13 +65,13 @@ def folded(stages: Sequence[Stage], most: int) -> list[StageSummary]:
 
 
 def last_ones(shown: Sequence[StageSummary]) -> list[int]:
-    """Return the places of those whose items go to the caller: no other reads them."""
+    """Return the indexes of the stages that no other stage reads: their items are sent to the caller."""
     read = {each.source for one in shown for each in one.stage.inputs}
     return [number for number in range(len(shown)) if number not in read]
 
 
 def _moved(stage: Stage, place: Callable[[int], int]) -> Stage:
-    """Return the stage with its exchanges counted in the picture, each kind from each place once."""
+    """Return the stage with its exchanges renumbered for the drawing, each kind from each stage once."""
     exchanges: dict[tuple[int, str, str], Exchange] = {}
     for exchange in stage.inputs:
         moved = replace(exchange, source=place(exchange.source))
@@ -153,7 +153,7 @@ def titled(shown: StageSummary, stages: Stages) -> str:
 
 
 def stage_words(shown: StageSummary, stages: Stages) -> str:
-    """Return how many tasks a stage has, whether they keep an order, and in which jobs it runs."""
+    """Return the number of tasks of a stage, whether they preserve an order, and the jobs in which it runs."""
     stage = shown.stage
     if stage.tasks is None:
         return ""
@@ -166,7 +166,7 @@ def stage_words(shown: StageSummary, stages: Stages) -> str:
 
 
 def exchange_words(exchange: Exchange) -> str:
-    """Return how items come into a stage."""
+    """Return how items reach a stage."""
     sure = "" if exchange.is_sure else f" ({exchange.condition})"
     return f"{_HOW[exchange.how]}{sure}"
 
@@ -218,7 +218,7 @@ def _wrapped(text: str, indent: str) -> list[str]:
 
 
 def _call_lines(calls: Sequence[Call]) -> Iterator[str]:
-    """Yield the calls in columns: the call, its place, its meaning here."""
+    """Yield the calls in columns: the call, its source location, its note."""
     rows = [(call.label, place(call.where), call.note) for call in calls]
     widths = [min(max(map(len, column)), _WIDEST_LABEL) for column in list(zip(*rows, strict=True))[:2]]
     for label, where, note in rows:
@@ -290,6 +290,6 @@ def as_mermaid(stages: Stages) -> str:
 
 
 def _quoted(*lines: str) -> str:
-    """Return a quoted text: characters with a meaning in Mermaid are written as their numbers."""
+    """Return a quoted string: characters with a meaning in Mermaid are written as their codes."""
     escaped = (re.sub(r"[^A-Za-z0-9 .,_:=+/-]", lambda found: f"#{ord(found[0])};", line.strip()) for line in lines)
     return '"' + "<br/>".join(escaped) + '"'

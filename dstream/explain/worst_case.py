@@ -1,7 +1,6 @@
 """`WorstCaseStages`: the stages of a physical plan in the case with the most work.
 
-Each input of a vertex is a stage: what its tasks read, and the calls that they make. Inputs that begin in the same way
-share the stage with what they have in common.
+Each input of a vertex is a stage: the input of its tasks, and their calls. Inputs with a common prefix share its stage.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ __all__ = ["WorstCaseStages"]
 
 
 Task = Vertex | Input
-"""A part of a picture: an input is a stage, a vertex ends some."""
+"""A part of a drawing: an input is a stage, a vertex ends one or more."""
 
 _IN_CALLER = "its items travel inside the tasks; 4 MB of them or more in a shuffle of their own, which is not counted"
 _ALONE = "if all items are in one partition before, it runs there and nothing moves"
@@ -62,9 +61,9 @@ class _Draft:
     """A stage that is being drawn.
 
     Attributes:
-        kept: the stages that it reads and that ran in earlier jobs.
-        formats: those of the items behind its last call.
-        is_closed: what follows begins a stage of its own.
+        kept: the stages that it reads from earlier jobs.
+        formats: the formats of the items after its last call.
+        is_closed: the next call begins a new stage.
     """
 
     tasks: Amount
@@ -82,8 +81,8 @@ class WorstCaseStages:
     """The stages of some jobs.
 
     Args:
-        outlook: what is known of the decisions.
-        jobs: each by the vertices whose rows it asks for, in the order in which they run.
+        outlook: the estimates of the decisions.
+        jobs: each by the vertices whose rows it requests, in the order in which they run.
     """
 
     def __init__(self, outlook: CostEstimate, jobs: Sequence[Sequence[Vertex]]) -> None:
@@ -104,7 +103,7 @@ class WorstCaseStages:
         kept: set[int] = set()
         for number, job in enumerate(jobs):
             for vertex in job:
-                if id(vertex) not in kept:  # What an earlier job kept is only read.
+                if id(vertex) not in kept:  # The results of an earlier job are only read.
                     self._run(number, vertex)
             kept.update(id(vertex) for vertex in job if vertex.is_kept)
 
@@ -145,9 +144,9 @@ class WorstCaseStages:
         )
 
     def _drawn_inputs(self, vertex: Vertex) -> Items:
-        """Return the inputs of a vertex, with those in the place of a decision that are drawn."""
+        """Return the inputs of a vertex, with decisions replaced by the inputs that are drawn."""
         if id(vertex) not in self._inputs:
-            # Known by its `id`, which no other object may get.
+            # Identified by its `id`, which must not be reused.
             self._held.append(vertex)
             self._inputs[id(vertex)] = tuple(self._expanded(vertex.inputs))
         return self._inputs[id(vertex)]
@@ -233,7 +232,7 @@ class WorstCaseStages:
         return self._added(draft)
 
     def _moved(self, rows: Rows) -> _Draft:
-        """Draw where rows come from."""
+        """Draw the stages that rows are read from."""
         sources: dict[int, Vertex] = {}
         for taken in rows.taken:
             sources.update(dict.fromkeys(self._ends[id(taken.vertex)], taken.vertex))
@@ -276,7 +275,7 @@ class WorstCaseStages:
         if not sources:
             return stage
         before = self._drafts[stage]
-        if before.is_closed or max(sources) > stage:  # A stage is drawn behind all that it reads.
+        if before.is_closed or max(sources) > stage:  # A stage is drawn after all stages that it reads.
             before = _Draft(before.tasks, before.is_ordered, self._piped([stage]), formats=before.formats)
             stage = self._added(before)
         before.inputs += tuple(Exchange(source, "sent") for source in sources)
@@ -320,7 +319,7 @@ class WorstCaseStages:
     # ---------------------------------------------------------------------------------------------------------- jobs
 
     def _run(self, number: int, vertex: Vertex) -> None:
-        """Mark the stages that run in a job: up to the results that earlier jobs keep."""
+        """Mark the stages that run in a job: up to the stored results of earlier jobs."""
         waiting = list(self._ends[id(vertex)])
         while waiting:
             draft = self._drafts[waiting.pop()]
@@ -331,7 +330,7 @@ class WorstCaseStages:
 
 
 _OF_BATCHES = (read_batches, read_buckets, read_forwarded, read_placed)
-"""Readers that give what another task has written unchanged."""
+"""Readers that return the output of another task unchanged."""
 
 
 def _beginning(each: Input) -> tuple[int, int | None]:
@@ -350,7 +349,7 @@ def _beginning(each: Input) -> tuple[int, int | None]:
 
 
 def _members(order: Sequence[Task]) -> dict[tuple[int, int | None], list[Sequence[StageCall]]]:
-    """Return the calls of inputs that begin in the same way, each once."""
+    """Return the calls of inputs with a common prefix, each once."""
     found: dict[tuple[int, int | None], dict[tuple[int, ...], Sequence[StageCall]]] = defaultdict(dict)
     for each in order:
         if not isinstance(each, Vertex):

@@ -1,7 +1,7 @@
-"""`explained`: the boundary where a failure gets its message.
+"""`explained`: the boundary at which a failure gets its message.
 
 Workers and operators attach data to an exception (`dstream.failures.account`); `explained` turns it into a message,
-and the traceback keeps the user's own lines. Without a failure nothing happens here.
+and the traceback contains the user's own lines only. Without a failure it has no effect.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ __all__ = ["explained"]
 
 
 class explained:
-    """Complete an exception that leaves this block with its cause, its place in the plan of `root`, and advice.
+    """Complete an exception that leaves this block with its cause, its position in the plan of `root`, and advice.
 
     Args:
         root: the last node of the plan that runs.
         call: the terminal operation as the user calls it.
-        place: where; None: in what runs this thread.
+        place: the source location of that call; None: that of the running call of this thread.
     """
 
     __slots__ = ("_call", "_place", "_root")

@@ -1,10 +1,9 @@
 """Checks of captured variables before the first job of a plan.
 
 `check_captures` looks at every function of every step, also of steps that the first job would not
-need, and names what cannot travel and what is large by its variable. It looks into closures,
-globals, defaults, partials, methods, attributes and containers by type, and pickles only what it
-cannot judge that way, so that it costs some microseconds for an ordinary lambda. `captures` has the
-walk itself.
+need, and reports the variables that cannot be pickled or are large. It looks into closures,
+globals, defaults, partials, methods, attributes and containers by type, and pickles only what it cannot judge by type,
+so that it costs a few microseconds for a simple lambda. `captures` implements the walk.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ def check_captures(root: Node, *, travel: bool = True) -> None:
 
     Args:
         root: the last operation of the plan.
-        travel: whether the functions will travel now; if not, what is large does not matter.
+        travel: whether the functions will be pickled now; if not, sizes are not checked.
 
     Raises:
         SerializationError: a function captures something that cannot be pickled, or that can only be
             used in the caller's process, such as a context; the message names the variable.
     """
-    # One for the whole plan: an object that several functions capture is looked at, and reported, once.
+    # One for the whole plan: an object that several functions capture is checked and reported once.
     seen: dict[int, Any] = {}
     for each in topological(root):
         for step, value in each.shipped():
@@ -57,13 +56,13 @@ def check_captures(root: Node, *, travel: bool = True) -> None:
 def has_immutable_captures(root: Node, kind: type[Node] = Node) -> bool:
     """Return whether the functions of a plan may run uncopied in the caller's process without a visible difference.
 
-    A function that holds what may change is copied, so that it changes a copy there as it does on a worker.
+    A function with mutable captures is copied, so that it changes a copy, as it does on a worker.
 
     Args:
         root: the last operation of the plan.
-        kind: that of the operations that are looked at.
+        kind: the class of the operations that are checked.
     """
-    # What a source holds travels in its splits, which are pickled anyway.
+    # The data of a source is in its splits, which are pickled anyway.
     return not any(
         holds_state(value)
         for each in topological(root)
@@ -76,7 +75,7 @@ def has_immutable_captures(root: Node, kind: type[Node] = Node) -> bool:
 def holds_state(value: Any) -> bool:
     """Return whether a call of `value` may change an object that it has captured, or see a change of a shared one.
 
-    True in doubt. Functions and classes that a worker imports count for nothing: they are not copied on their way.
+    True in doubt. Functions and classes that a worker imports do not count, since they are not copied.
     """
     seen: dict[int, Any] = {}
     waiting = [value]
@@ -103,7 +102,7 @@ def _parts_of_stateless(value: Any) -> Iterable[Any] | None:
             if vars(value) or _assigns_to(value.__code__.co_freevars, value.__code__):
                 return None
             return [held for _, held in captures_of(value)]
-        case types.BuiltinFunctionType():  # Of a module, or bound to what is looked at then, such as `", ".join`.
+        case types.BuiltinFunctionType():  # Of a module, or bound to an object, which is checked, such as `", ".join`.
             return [value.__self__]
         case types.MethodDescriptorType() | types.WrapperDescriptorType() | types.ClassMethodDescriptorType():
             return ()
@@ -120,7 +119,7 @@ def _parts_of_stateless(value: Any) -> Iterable[Any] | None:
 
 
 def _has_attributes(value: Any) -> bool:
-    """Return whether an object of a subclass has attributes beside its value."""
+    """Return whether an object of a subclass has attributes in addition to its value."""
     return bool(getattr(value, "__dict__", None))
 
 
@@ -174,7 +173,7 @@ class _Reached:
         self.classes: list[type] = []
 
     def look(self, values: Iterable[Any]) -> None:
-        """Add what is reached from some values."""
+        """Add the functions and classes that are reachable from `values`."""
         seen: dict[int, Any] = {}
         waiting = list(values)
         while waiting:
@@ -234,7 +233,7 @@ def _judge(found: Iterable[Obstacle | Large], step: Step, travel: bool) -> None:
 
 
 def _functions(value: Any) -> Iterator[Any]:
-    """Give the functions in a value: itself, or those of its fields."""
+    """Yield the functions in a value: the value itself, or the functions in its fields."""
     if isinstance(value, type):
         return
     if callable(value):

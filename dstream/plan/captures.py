@@ -66,7 +66,7 @@ CONTAINERS = frozenset({list, tuple, set, frozenset, dict})
 
 
 def plain_size(container: Any) -> int | None:
-    """Return the size of a container of numbers and texts, at the speed of C; None if it holds anything else."""
+    """Return the size of a container of numbers and strings, at the speed of C; None if it contains other objects."""
     parts = [container, container.values()] if isinstance(container, dict) else [container]
     size = 0
     for part in parts:
@@ -80,7 +80,7 @@ def plain_size(container: Any) -> int | None:
 
 
 def captures_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """Give the variables that a function takes from around it, by name."""
+    """Yield the variables that a function takes from around it, by name."""
     implementations = implementations_of(function)
     if implementations is not None:
         yield from ((kind.__name__, implementation) for kind, implementation in implementations.items())
@@ -120,7 +120,7 @@ _cached_names: weakref.WeakKeyDictionary[types.CodeType, tuple[str, ...]] = weak
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
-    """Give all names in a function and those inside it: of globals, and of attributes."""
+    """Yield all names in a function and those inside it: of globals, and of attributes."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -128,7 +128,7 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 
 def global_names(code: types.CodeType) -> tuple[str, ...]:
-    """Return the names of globals among them; reading the bytecode takes some 50 microseconds, so it is kept."""
+    """Return the names of globals among them; cached, since reading the bytecode takes about 50 microseconds."""
     known = _cached_names.get(code)
     if known is None:
         found = dict.fromkeys(step.argval for step in dis.get_instructions(code) if step.opname in _GLOBAL)
@@ -155,7 +155,7 @@ def attributes_of(value: Any) -> dict[str, Any] | None:
         return None
     if items is not None or pairs is not None:
         return None
-    if isinstance(state, list):  # That of a frozen dataclass with slots.
+    if isinstance(state, list):  # The state of a frozen dataclass with slots.
         return dict(zip((each.name for each in dataclasses.fields(value)), state, strict=True))
     return {
         name: held for part in (state if isinstance(state, tuple) else (state,)) for name, held in (part or {}).items()
@@ -192,7 +192,7 @@ def pickled(value: Any) -> tuple[str | None, int]:
 
 
 class _Sink:
-    """Counts the bytes of a pickle and keeps none of them; large buffers are not even copied."""
+    """A file that counts the bytes of a pickle and discards them; large buffers are not even copied."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -203,7 +203,7 @@ class _Sink:
 
     def count(self, buffer: Any) -> bool:
         self.size += buffer.raw().nbytes
-        # False keeps the buffer out of the pickle, so that it is not copied.
+        # False excludes the buffer from the pickle, so that it is not copied.
         return False
 
 
@@ -213,9 +213,9 @@ class Obstacle:
 
     Attributes:
         holder: the function that takes it along, which is named only when this is shown.
-        path: how it is reached: `("lock",)`, or `("self", ".client")`.
-        value: what it is.
-        reason: why it cannot, and what to do instead.
+        path: the path to the variable: `("lock",)`, or `("self", ".client")`.
+        value: its value.
+        reason: why it cannot be pickled, and an alternative.
     """
 
     holder: Any
@@ -286,7 +286,7 @@ _DEEPEST = 60
 
 
 class _Walk:
-    """One walk from a function, which counts bytes on its way."""
+    """One walk over the captures of a function, which counts their bytes."""
 
     def __init__(self, seen: dict[int, Any], large: int) -> None:
         self.found: list[Obstacle | Large] = []
@@ -398,7 +398,7 @@ class _Walk:
         return size
 
     def _functions_in(self, values: Iterable[Any]) -> None:
-        """Examine functions in an object of ours first, each as the holder of its own captured values."""
+        """Examine the functions in one of dstream's objects first, each with its own captured values."""
         pending = [*values][::-1]
         while pending:
             value = pending.pop()
@@ -417,7 +417,7 @@ class _Walk:
 
 
 def _parameters(function: Any) -> Iterator[str]:
-    """Give the names of the parameters of a function, and then numbers."""
+    """Yield the names of the parameters of a function, and then numbers."""
     code = getattr(function, "__code__", None)
     if code is not None:
         yield from code.co_varnames[: code.co_argcount]

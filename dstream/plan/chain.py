@@ -44,7 +44,7 @@ def _calls(nodes: list[Node], depth: int) -> list[str]:
 
 
 def _call(node: Node, depth: int) -> str:
-    """Return the call of one node; a concat shows its parts, other calls the streams they are given, not very deep."""
+    """Return the call of one node; a concat shows its parts, other calls their other streams, to a limited depth."""
     if isinstance(node, Union | TwoStreams):
         return node.label().replace("...", ", ".join(_other(part, depth) for part in node.inputs()[1:]), 1)
     if isinstance(node, Concat):
@@ -57,5 +57,5 @@ def _parts(node: Concat, depth: int) -> str:
 
 
 def _other(node: Node, depth: int) -> str:
-    """Describe a stream that a method was given; two levels at a time, since each call of a long chain may have one."""
+    """Describe the other stream of a method; two levels at a time, since each call of a long chain may have one."""
     return "..." if depth + 2 > _DEEPEST else describe(node, depth + 2)

@@ -40,7 +40,7 @@ __all__ = ["happened_otherwise", "tell", "to_do"]
 
 
 def tell(error: Exception, root: Node, call: str, place: SourceLocation | None) -> Exception:
-    """Return `error` with its three notes, whose `failure` can replay the step; earlier notes stay.
+    """Return `error` with its three notes, whose `failure` can replay the step; earlier notes are retained.
 
     It is a copy of `error` if that object describes another raise.
 
@@ -48,7 +48,7 @@ def tell(error: Exception, root: Node, call: str, place: SourceLocation | None) 
         error: an exception that leaves a terminal operation.
         root: the last node of the plan that ran.
         call: the terminal operation, such as `to_list`.
-        place: where the user called it.
+        place: the source location of that call.
     """
     known = known_of(error) or Failure(None)
     if known.account is not None:
@@ -56,7 +56,8 @@ def tell(error: Exception, root: Node, call: str, place: SourceLocation | None) 
             return error
         known = Failure(None)  # The account describes another raise of the same object.
     node = _failed(root, known.step)
-    # What a stream inside of a function raised on a worker has no frames here: the function around it is not to blame.
+    # An exception of a stream inside of a function on a worker has no frames in this process: the outer function did
+    # not cause it.
     of_inner = None if known.inner is None else known.inner.origin
     known = dataclasses.replace(known, origin=known.origin or of_inner or origin_of(error))
     notes = (
@@ -162,7 +163,7 @@ def _inner(inner: Failure) -> list[str]:
 
 
 def _chain(root: Node, node: Node | None) -> list[Node]:
-    """Return the calls from the source to the end of the plan, along the way that passes `node`."""
+    """Return the calls from the source to the end of the plan, along the path through `node`."""
     readers: dict[int, Node] = {}
     for reader in topological(root):
         for upstream in reader.inputs():
@@ -186,7 +187,7 @@ _LONGEST_CALL = 70
 
 
 def _shown_chain(chain: Sequence[Node], node: Node | None) -> list[str]:
-    """Write one call for each line, its place behind it, a mark before the failing one; far ones are folded away."""
+    """Return one call per line with its source location, the failing one marked, distant ones folded away."""
     at = next((number for number, each in enumerate(chain) if each is node), len(chain) - 1)
     first, last = max(at - _BEFORE, 0), min(at + _AFTER + 1, len(chain))
     # A line that replaces one call would be as long as the call.
@@ -228,7 +229,7 @@ def _again(known: Failure, node: Node | None) -> tuple[Any, str]:
 
 
 def _write(error: Exception, known: Failure, notes: Sequence[str]) -> None:
-    """Put the notes behind those that the user's own code made; those of a stream inside of a function go."""
+    """Append the notes to those of the user's code, and remove those of a stream inside of a function."""
     inner = () if known.inner is None or known.inner.account is None else known.inner.account.notes
     before = (note for note in getattr(error, "__notes__", ()) if note not in inner)
     error.__dict__["__notes__"] = [*before, *notes]  # An exception may refuse attributes, and notes.
@@ -378,7 +379,7 @@ def to_do(error: Exception, known: Failure, node: Node | None) -> str:
         )
     if known.origin is None and isinstance(node, FlatMap) and _method(node) == "flatten":
         return "make each item an iterable before this step, as .map(lambda item: [item]) does, or filter it out"
-    # An exception of the user's need not have a text.
+    # A user's exception need not have a message.
     return _of_a_function(known, node, str(error) if type(error) is TypeError else "")
 
 
@@ -432,7 +433,7 @@ def _of_a_function(known: Failure, node: Node | None, message: str) -> str:
 
 
 def _takes(function: object, count: int) -> bool:
-    """Return whether a function of the user's has as many arguments as a tuple has parts."""
+    """Return whether a function of the user's has as many parameters as a tuple has members."""
     code = getattr(function, "__code__", None)
     return code is not None and code.co_argcount == count > 1
 

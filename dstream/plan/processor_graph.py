@@ -54,8 +54,8 @@ class GraphVertex:
     Attributes:
         name: unique in its graph.
         supplier: makes the processors.
-        parallelism: how many there are; -1: as many as the engine suggests.
-        step: how it names itself when it fails.
+        parallelism: the number of processors; -1: the engine decides.
+        step: its name in messages of failures.
         is_endless: its processors may go on for ever.
     """
 
@@ -68,7 +68,7 @@ class GraphVertex:
 
 @record
 class GraphEdge:
-    """A way from one vertex to another.
+    """An edge from one vertex to another.
 
     Attributes:
         source: the name of the vertex that it leaves.
@@ -77,11 +77,11 @@ class GraphEdge:
         destination_ordinal: its number among the edges that lead there.
         priority: edges with a lower one are read to their end first.
         routing: which processors get an item.
-        key: gives the key of an item, for `PARTITIONED`.
-        partitioner: takes a key and how many processors there are, and gives the number of one; None: the one that all
-            edges share.
-        order: gives the key by which the items of several processors are merged, each of which emits them in its order;
-            None: in any order.
+        key: returns the key of an item, for `PARTITIONED`.
+        partitioner: takes a key and the number of processors, and returns the number of one; None: the default of all
+            edges.
+        order: returns the key by which the items of several processors are merged, each of which emits them in its
+            order; None: in any order.
         is_distributed: the user set it; it changes nothing.
         queue_size: how many items wait in the executor between two processors before the first of them has to.
         carries_blocks: it connects two parts of one graph: it transports blocks, with the number of the
@@ -103,7 +103,7 @@ class GraphEdge:
 
     @property
     def knows_senders(self) -> bool:
-        """Whether it matters which processor, or which part of a source, sent an item."""
+        """Whether the receiver distinguishes the processors, or the parts of a source, that sent an item."""
         return self.order is not None or self.routing is Routing.ISOLATED
 
     @property
@@ -131,12 +131,12 @@ class VertexGraph:
 
     @property
     def is_endless(self) -> bool:
-        """Whether some of its processors may go on for ever."""
+        """Whether any of its processors may run for ever."""
         return any(each.is_endless for each in self.vertices)
 
     @cached_property
     def inlets(self) -> tuple[GraphEdge, ...]:
-        """The edges that come from outside, in the order of `edges`: an engine numbers its inputs so."""
+        """The edges from outside the graph, in the order of `edges`, in which an engine numbers its inputs."""
         return tuple(each for each in self.edges if each.source not in self.names)
 
     @cached_property
@@ -217,7 +217,7 @@ def last_vertices(graph: VertexGraph) -> LastVertices | None:
     first = _first(graph, last) or last
     before = _without(graph, {first.name, last.name})
     if before.vertices and not before.outlets:
-        return None  # What is left does something else with what it reads.
+        return None  # The remaining graph uses its input in another way.
     return LastVertices(before, first, last)
 
 
@@ -234,7 +234,7 @@ def _last(graph: VertexGraph) -> GraphVertex | None:
 def _gathers(edge: GraphEdge, vertex: GraphVertex) -> bool:
     if vertex.parallelism == 1:
         return True
-    # By identity: that two functions give equal keys is certain only if they are the same object.
+    # By identity: two functions return equal keys for certain only if they are the same object.
     return edge.routing is Routing.PARTITIONED and edge.partitioner is None and edge.key is groups_of(vertex).key
 
 
@@ -258,7 +258,7 @@ def _only_edge(graph: VertexGraph, vertex: GraphVertex) -> GraphEdge | None:
 
 
 def _without(graph: VertexGraph, names: set[str]) -> VertexGraph:
-    """Return a graph that ends where some vertices began."""
+    """Return the graph without some vertices."""
     vertices = tuple(each for each in graph.vertices if each.name not in names)
     left = {each.name for each in vertices}
     return VertexGraph(

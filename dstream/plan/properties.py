@@ -99,10 +99,10 @@ def configuration(root: Node) -> dict[str, str]:
 def known_size(root: Node) -> int | None:
     """Return how many items `root` has if its sources know the number and no function of the user's follows them.
 
-    Nothing is read. None if that is known only by running the plan. It takes the plan as the user wrote it: in core
-    operations the calls that check their items and those that only change their type look alike.
+    Nothing is read. None if that is known only by running the plan. It needs the plan as the user wrote it: after
+    `rewrite`, calls that check their items and calls that only change their type look alike.
     """
-    # Sources are asked only if their answers can matter: those of files look at each file.
+    # Sources are queried only if their sizes can matter: sources of files list each file.
     if fold(root, lambda each, counts: 0 if isinstance(each, Read) else _item_count(each, counts)) is None:
         return None
     return fold(root, _item_count)
@@ -114,7 +114,7 @@ def _item_count(operation: Node, counts: Sequence[int | None]) -> int | None:
 
 
 def served_steps(operations: Iterable[Node]) -> Iterator[ServiceFunction]:
-    """Give the functions of the operations of a plan that need a service."""
+    """Yield the functions of the operations of a plan that need a service."""
     for node in operations:
         if isinstance(node, Chain):
             yield from (op.fn for op in node.ops if isinstance(op.fn, ServiceFunction))
@@ -123,5 +123,5 @@ def served_steps(operations: Iterable[Node]) -> Iterator[ServiceFunction]:
 
 
 def guards_of(operations: Iterable[Node]) -> Iterator[Guard]:
-    """Give the guards of the operations of a plan."""
+    """Yield the guards of the operations of a plan."""
     return chain.from_iterable(node.all_guards() for node in operations)

@@ -1,8 +1,8 @@
 """`rewrite`: from the calls of the user to the operations that engines run.
 
 A run of element-wise steps becomes one `Chain`, neighbouring limits and skips become one,
-`sorted().limit(n)` becomes `Top`, nested concats become flat, a step and what looks after its
-failures become one, and each operation gets a numbered `Step`. What is not made of others stays as it is.
+`sorted().limit(n)` becomes `Top`, nested concats become flat, a step and the handlers of its failures become one, and
+each operation gets a numbered `Step`. Other operations are unchanged.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def rewrite(root: Node) -> Node: ...
 
 
 def rewrite(root: Node) -> Node:
-    """Return the plan of `root` as engines run it; an operation that is shared stays shared.
+    """Return the plan of `root` as engines run it; shared operations remain shared.
 
     Raises:
         UnsupportedError: a call of the plan is no operation.
@@ -105,7 +105,7 @@ class _Rewriting:
 
     def _run(self, node: _ElementWise, step: Step, remedies: tuple[Guard, ...]) -> tuple[Node, list[Op]]:
         """Lengthen the run that ends in the upstream, unless someone else reads from it too."""
-        # An operation with two readers stays one, so that both read the same result.
+        # An operation with two readers is not merged, so that both read the same result.
         upstream = node.upstream
         if id(upstream) in self._runs and self._readers[id(upstream)] == 1:
             start, ops = self._runs.pop(id(upstream))
@@ -132,7 +132,7 @@ class _Rewriting:
                 return Op("count", take, None, step)
 
     def _number(self, node: WithService | UsingBatches) -> int:
-        """Return the number of a service, which has one however many steps were given it."""
+        """Return the number of a service: one per service, also if several steps use it."""
         return self._services.setdefault(id(node.service), len(self._services))
 
     def _made_of(self, node: Node) -> Node:
@@ -147,7 +147,7 @@ class _Rewriting:
         return self._became[id(node)]
 
     def _flat_parts(self, node: Concat) -> list[Node]:
-        """Return the parts of a concat; a part that is a concat of its own gives its parts, unless it is shared."""
+        """Return the parts of a concat; parts that are concats are replaced by their own parts, unless shared."""
         first, *others = [self._parts_of(part) for part in node.parts]
         for parts in others:
             first.extend(parts)
@@ -176,7 +176,7 @@ class _Rewriting:
             case UsingBatches():
                 return node.with_inputs(inputs, step=step, number=self._number(node))
             case Fork():
-                # An identity of its own: cached items end with the run, and the next one of this plan finds nothing.
+                # A new identity: cached items end with the run, and the next one of this plan finds nothing.
                 return node.with_inputs(inputs, step=dataclasses.replace(step, label="fork"), identity=CacheIdentity())
             case ProcessorGraph(is_one_step=True, graph=graph):
                 return node.with_inputs(inputs, step=step, graph=graph.in_one_step(step))
@@ -190,7 +190,7 @@ class _Rewriting:
         if isinstance(upstream, Skip) and not node.count:
             return self._limit(node, upstream.upstream, step)  # An empty page does not need its skipped items.
         if isinstance(upstream, Skip):
-            # The page behind `skip(n)` ends at n + count: nothing behind that is read.
+            # The page after `skip(n)` ends at n + count: nothing after that is read.
             first = dataclasses.replace(node, count=upstream.count + node.count)
             return dataclasses.replace(upstream, upstream=self._limit(first, upstream.upstream, step))
         if isinstance(upstream, Limit | Top):
@@ -217,7 +217,7 @@ def _shuffled(node: Shuffle, upstream: Node, step: Step) -> Node:
 
 
 def _own_guards(node: Read, step: Step) -> tuple[Guard, ...]:
-    """Return a source's own guards for its bad records; the user's guards behind it come first."""
+    """Return a source's own guards for its bad records; the user's guards downstream take precedence."""
     is_sent, is_skipped = node.delivery is not None, getattr(node.source, "on_bad", "fail") == "skip"
     if not is_sent and not is_skipped:
         return ()
@@ -232,7 +232,7 @@ def _behind(count: int, upstream: Node, step: Step) -> Node:
 
 
 def _first_pairs(count: int, zipped: Zip, step: Step) -> Node:
-    """Return an operation that reads only as many items of either side as the first pairs take."""
+    """Return an operation that reads from either side only the items of the first pairs."""
     left, right = (Limit(side, count, step=step) for side in zipped.inputs())
     first = dataclasses.replace(zipped, left=left, right=right)
     # Interleaved items are emitted one by one, so *n* items of each side are up to 2 *n* items.
@@ -268,22 +268,22 @@ def _read_by(each: Node) -> Sequence[Node]:
 
 
 def _guards(recovers: Iterable[Recover], steps: dict[int, Step], of: Step) -> tuple[Guard, ...]:
-    """Return the guards of a step; `steps` has that of each node by its `id`."""
+    """Return the guards of a step; `steps` has the step of each node by its `id`."""
     return tuple(
         Guard(each.kinds, each.treatment, each.fn, each.kind, each.delivery, steps[id(each)], of) for each in recovers
     )
 
 
 def _looks_of(order: Iterable[Node], steps: dict[int, Step]) -> dict[int, tuple[EarlyCheck, ...]]:
-    """Return for each sort, by its `id`, the early checks of a sink or a call behind it.
+    """Return for each sort, by its `id`, the early checks of a downstream sink or call.
 
     A writer may refuse items by `check_item`, and `distinct()` refuses items that cannot be keys. Each item
-    of a sort reaches them if the steps between only keep items; so one that is refused there is refused before the
+    of a sort reaches them if the steps between do not change items; so one that is refused there is refused before the
     sort.
 
     Args:
         order: the nodes of the plan.
-        steps: that of each node, by its `id`.
+        steps: the step of each node, by its `id`.
     """
     found: dict[int, tuple[EarlyCheck, ...]] = {}
     for end in order:
@@ -295,9 +295,9 @@ def _looks_of(order: Iterable[Node], steps: dict[int, Step]) -> dict[int, tuple[
 
 
 def _sort_before(node: Node) -> Sorted | None:
-    """Return the earliest sort whose items all come to the end behind `node`."""
+    """Return the earliest sort all of whose items reach the end after `node`."""
     found = None
-    # What is before the earliest of several sorts is refused soonest.
+    # A check at the earliest of several sorts refuses items soonest.
     while isinstance(node, _KEEPING):
         found = node if isinstance(node, Sorted) else found
         [node] = node.inputs()
@@ -335,7 +335,8 @@ def limited(several: Several) -> Several:
 def _wanted(several: Several) -> _Wanted:
     """Return how each fork is read; a fork of a fork that ends early needs no more than that one emits."""
     wanted: _Wanted = defaultdict(list)
-    # Readers before what they read, so that the limits of a fork are complete when a fork before it asks.
+    # Readers before their inputs, so that the limits of a fork are complete before those of an upstream fork are
+    # computed.
     for reader in reversed(topological(several)):
         limit = (
             reader if isinstance(reader, Limit) else _largest(wanted[id(reader)]) if isinstance(reader, Fork) else None

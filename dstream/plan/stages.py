@@ -31,9 +31,9 @@ __all__ = [
 
 
 ExchangeKind = Literal["pipe", "kept", "sent", "shuffle", "written"]
-"""The way of items from one stage to another: in the same task; by a later job that reads them where they were left; by
-the caller's process, which sends all of them to every task; from every task to every task; as the user wrote it, in a
-picture that does not show how the plan runs."""
+"""The transfer of items between stages: within a task; by a later job that reads them where they were stored; by a
+broadcast from the caller's process; by a shuffle; or as the user wrote it, in a drawing that does not show how the plan
+runs."""
 
 
 SEVERAL_PARTITIONS = "if there is more than one partition"
@@ -61,7 +61,7 @@ class Amount:
 
     @property
     def is_known(self) -> bool:
-        """Whether it is one number."""
+        """Whether the range is a single number."""
         return self.least == self.most
 
     def __add__(self, other: Amount) -> Amount:
@@ -117,9 +117,9 @@ class Call:
 
     Attributes:
         label: the call as the user wrote it.
-        where: the place of that call.
-        note: what it means here, such as that its function runs in the caller's process, or how tasks evaluate it.
-        why: why they evaluate it in that way, in sentences; empty without a reason.
+        where: the source location of that call.
+        note: how it runs: such as in the caller's process, or how tasks evaluate it.
+        why: why tasks evaluate it so, in sentences; empty without a reason.
     """
 
     label: str
@@ -133,7 +133,7 @@ class Exchange:
     """The exchange of items between two stages.
 
     Attributes:
-        source: the number of the stage that emits them, its place in `Stages.stages`.
+        source: the number of the stage that emits them, its index in `Stages.stages`.
         why: why they move, and how.
         is_sure: False if it may be left out.
         condition: when it is not left out, if it is not sure.
@@ -151,14 +151,14 @@ class Stage:
     """Calls that run together, item by item, in the same tasks.
 
     Attributes:
-        calls: what runs, in this order.
+        calls: its calls, in the order in which they run.
         inputs: the sources of its items; none for one that reads a source.
-        tasks: how many tasks there are, one for each partition; None in a graph as written.
-        is_ordered: whether the items that leave it have an encounter order that is kept.
-        jobs: the numbers of the jobs in which it runs, places in `Stages.jobs`.
-        notes: what happens to the items beside the calls.
-        folded: how many stages this one replaces in a shortened picture; 0 if it is one of the plan.
-        name: how the user calls it; empty: it has a number.
+        tasks: the number of tasks, one for each partition; None in a graph as written.
+        is_ordered: whether the items that leave it have an encounter order.
+        jobs: the numbers of the jobs in which it runs, indexes into `Stages.jobs`.
+        notes: what happens to the items in addition to the calls.
+        folded: the number of stages that this one replaces in a shortened drawing; 0 for a stage of the plan.
+        name: the user's name for it; empty: it is shown by its number.
     """
 
     calls: tuple[Call, ...]
@@ -176,8 +176,8 @@ class Job:
     """Work that starts by itself and ends before the next job starts.
 
     Attributes:
-        title: what it is for.
-        amount: how many jobs of the engine it is: waves, if it stops as soon as it has enough.
+        title: its purpose.
+        amount: the number of the engine's jobs: several waves if it stops as soon as it has enough.
     """
 
     title: str
@@ -189,15 +189,15 @@ class Stages:
     """The stages that a plan will run as, or those of the user's own graph.
 
     Attributes:
-        engine: who runs it, such as "Spark with 2 cores"; empty: it is a graph as written.
+        engine: the name of the engine, such as "Spark with 2 cores"; empty for a graph as written.
         end: the call that ends the plan, or the title of a graph as written.
         outcome: how the result reaches the caller; empty for a graph as written.
         stages: each after those that it reads from.
         jobs: in the order in which they run.
-        job_count: how many jobs of the engine run.
-        shuffles: how often items travel from every task to every task.
-        python_stages: how many stages of Python run, over all jobs.
-        notes: what holds for the whole plan, such as its settings.
+        job_count: the number of the engine's jobs.
+        shuffles: the number of shuffles.
+        python_stages: the number of Python stages, over all jobs.
+        notes: notes on the whole plan, such as its settings.
     """
 
     engine: str

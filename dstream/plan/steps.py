@@ -1,4 +1,4 @@
-"""`Step`: the text and source location of a call; `Op`: a call for each item, with its `Guard`s."""
+"""`Step`: the label and source location of a call; `Op`: a call for each item, with its `Guard`s."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ __all__ = [
 
 
 class SourceLocation(NamedTuple):
-    """A place in the user's code.
+    """A location in the user's code.
 
     Attributes:
-        cell: the number of the notebook cell, which a worker could not find out; None for any other file.
+        cell: the number of the notebook cell, which a worker cannot determine; None for any other file.
     """
 
     file: str
@@ -67,7 +67,7 @@ def _where(frame: FrameType) -> SourceLocation:
 
 
 def call_site() -> SourceLocation | None:
-    """Return the place in the user's code that called into dstream, or None outside of any."""
+    """Return the location in the user's code that called dstream, or None if there is none."""
     frame = sys._getframe(1)
     while frame is not None:
         if not is_ours(frame):
@@ -77,7 +77,7 @@ def call_site() -> SourceLocation | None:
 
 
 def entry_point() -> tuple[str, SourceLocation | None]:
-    """Return the name of the function by which the user's code called into dstream, and the place of that call."""
+    """Return the name of the function by which the user's code called dstream, and the location of that call."""
     frame = sys._getframe(1)
     name = frame.f_code.co_name
     while frame is not None:
@@ -95,9 +95,9 @@ class Step:
     Attributes:
         label: the call as the user wrote it, such as `.map(parse)`; empty: the user wrote none; `.`, until steps have
             numbers: the call that its operation shows.
-        where: the place of that call.
+        where: the source location of that call.
         position: its number in the chain, from 1; 0: `rewrite` has not counted the steps yet.
-        total: how many steps the chain has.
+        total: the number of steps of the chain.
         stage: the name that the user gave to the stage of a pipeline which ends here, until it is part of the label.
     """
 
@@ -134,9 +134,9 @@ def called(name: str, *given: Any, where: SourceLocation | None = None) -> Step:
     """Return the step of the call of a method that the user has just written.
 
     Args:
-        name: of the method.
+        name: the name of the method.
         given: its arguments: functions, or strings as they are shown.
-        where: the place of the call; None: it is looked for.
+        where: the source location of the call; None: it is determined from the stack.
     """
     shown = [each if isinstance(each, str) else shown_function(each) for each in given if each is not unchanged]
     return Step(f".{name}({', '.join(shown)})", where or call_site())
@@ -167,7 +167,7 @@ class _Guarded:
 
 
 _USUAL = frozenset({bool, int, float, str, bytes, tuple, type(None)})
-"""Types of most keys, and of what predicates give."""
+"""The types of most keys and of most results of predicates."""
 
 Treatment = Literal["ignored", "resolved", "sent"]
 
@@ -194,10 +194,10 @@ class Guard:
     """The treatment of items that a step fails on.
 
     Attributes:
-        kinds: the exceptions that it is for.
-        treatment: what happens to such an item.
-        fn: gives the item that takes its place, of the item and the exception.
-        kind: what that must be: None, `int` or `float`.
+        kinds: the exceptions that it handles.
+        treatment: what happens to a failed item.
+        fn: takes the item and the exception; returns the replacement.
+        kind: the type of the replacement: None for any, `int` or `float`.
         delivery: takes the dead letters.
         step: how the user's call names itself.
         of: the step that it looks after.
@@ -217,12 +217,12 @@ class Guard:
         return self.step.position
 
     def on_a_worker(self) -> Guard:
-        """Return it without the parts that stay in the driver."""
+        """Return the guard without the parts that are used in the driver only."""
         return replace(self, delivery=None)
 
 
 def resolving(guards: Iterable[Guard]) -> Iterator[tuple[Step, Any]]:
-    """Give the functions of guards that replace an item, with their calls."""
+    """Yield the functions of guards that replace an item, with their calls."""
     return ((guard.step, guard.fn) for guard in guards if guard.fn is not None)
 
 
@@ -231,12 +231,12 @@ class StepEvaluation:
     """The evaluation of a step's function: decided by the compiler, shown by `explain()`, followed by tasks.
 
     Attributes:
-        expression: what the function gives, if the compiler could read it.
+        expression: the result of the function, if the compiler could read it.
         obstacle: why the step takes no columns, in words that follow "since"; None if it takes them.
-        is_inlined: a loop over items evaluates the expression in the place of a call.
+        is_inlined: a loop over items evaluates the expression instead of calling the function.
         operators: how many operators and calls the expression has, as a measure of its cost.
-        is_verified: what columns give is compared with what the function gives.
-        conditions: what has to be true of the data for it to run over columns, in words that follow "if".
+        is_verified: the results of columns are compared with those of the function.
+        conditions: what must be true of the data to run over columns, in words that follow "if".
     """
 
     expression: Expression | None = None
@@ -282,9 +282,9 @@ def column_steps(ops: Iterable[Op]) -> list[Op]:
 
 
 def place_of_open_pairs(ops: Sequence[Op]) -> int | None:
-    """Return the place of the step that takes pairs apart which none of these puts together again; None: there is none.
+    """Return the index of the step that takes pairs apart without a later step that restores them; None: there is none.
 
-    Behind some of the steps between the two, a loop would not find the timestamps.
+    After steps between the two, a loop would not find the timestamps.
     """
     around = [place for place, op in enumerate(ops) if op.action in ("pair", "unpair")]
     return around[-1] if around and ops[around[-1]].action == "unpair" else None
@@ -313,8 +313,8 @@ class KeyInColumns:
     """The form of keys that may be stored in columns.
 
     Attributes:
-        expression: what the key function gives, if the compiler could read it and columns can take it.
-        is_verified: what columns make of the keys is compared with what Python does.
+        expression: the result of the key function, if the compiler could read it and columns support it.
+        is_verified: the keys in columns are compared with those of Python.
     """
 
     expression: Expression | None
@@ -337,7 +337,7 @@ class Emitted:
 PairFunction = Literal["key", "value", "swap", "on_value", "if_value", "key_by", "starred", "instant", "end_of_frame"]
 """The work of a function of dstream's around one of the user's, by the attribute `around` of its class.
 
-`on_value` gives an entry with `fn` of its value, `if_value` a tuple of the entry or of nothing, `key_by` the entry of
+`on_value` returns an entry with `fn` of its value, `if_value` a tuple of the entry or of nothing, `key_by` the entry of
 `fn(item)` and the item, `starred` `fn(*item)`, `instant` the timestamp `fn(item)`, `end_of_frame` the end of the frame
 of its `window` that has that timestamp.
 """

@@ -1,8 +1,8 @@
-"""`timed`: the rewriting of a plan of unbounded items, which travel as pairs `(timestamp, item)`.
+"""`timed`: the rewriting of a plan of unbounded items, which are represented as pairs `(timestamp, item)`.
 
-From the operation that gives timestamps on, or from the first one over epochs, items travel as pairs. The user's
-functions see none of it: steps take the item out of its pair, and put what they give into one with its timestamp.
-Before that, and in what a hash join reads beside it, items are as they were.
+From the operation that assigns timestamps on, or from the first one over epochs, items are pairs. The user's functions
+do not see this: steps unpack the item of a pair, and pair the result with its timestamp. Upstream of it, and on the
+right side of a hash join, items are unchanged.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 
 
 class InstantOf:
-    """Gives the milliseconds since 1970 of an item, whose timestamp may be a datetime with a time zone."""
+    """A function that returns the milliseconds since 1970 of an item's timestamp, also of a datetime with a zone."""
 
     __slots__ = ("__qualname__", "fn")
     around: ClassVar[PairFunction] = "instant"
@@ -58,11 +58,11 @@ class InstantOf:
         """Return the timestamp of one item.
 
         Raises:
-            TypeError: what the function gives is no timestamp.
+            TypeError: the result of the function is no timestamp.
             ValueError: it is a datetime without a time zone, or too far away.
         """
         found = self.fn(item)
-        # Nearly all timestamps need no further look.
+        # The common case, without a further check.
         return found if type(found) is int and -MOST_INSTANT < found < MOST_INSTANT else instant(found)
 
 
@@ -117,7 +117,7 @@ class StreamRead:
         return StreamRead(self.source.opened(context)) if isinstance(self.source, OpenedLater) else self
 
     def splits(self, parallelism: int) -> Iterable[Split[Any]]:
-        """Refuse: the loop of a job puts the ranges of an epoch in the place of this source.
+        """Refuse: the loop of a job replaces this source with the ranges of an epoch.
 
         Raises:
             IllegalStateError: always.
@@ -137,7 +137,7 @@ class KeyOfPair:
     """The key function of a hash join.
 
     Attributes:
-        key: gives the key of an item.
+        key: returns the key of an item.
     """
 
     key: Callable[[Any], Any]
@@ -153,16 +153,16 @@ class KeyOfPair:
 
 @record
 class BatchOfPairs:
-    """The function of a step that asks a service for several items at a time.
+    """The function of a step that calls a service for several items at a time.
 
     Attributes:
-        fn: takes (service, items); gives their results.
+        fn: takes (service, items); returns their results.
     """
 
     fn: Callable[[Any, list[Any]], Iterable[Any]]
 
     def __call__(self, service: Any, pairs: Sequence[Timed]) -> Iterator[Timed]:
-        """Give the results, each with the timestamp of its item."""
+        """Yield the results, each with the timestamp of its item."""
         results = self.fn(service, [item for _, item in pairs])
         return zip((timestamp for timestamp, _ in pairs), results, strict=True)
 
@@ -177,13 +177,13 @@ C = TypeVar("C", bound=Node)
 
 
 def timed(root: C) -> C:
-    """Return a copy of the plan with timestamps beside the items; one without an operation over epochs needs none.
+    """Return a copy of the plan with timestamps added to the items; without an operation over epochs, the same plan.
 
-    Items stay where they are: a watermark could not pass what spreads them, so `rebalance()` and
-    `set_local_parallelism(n)` have no effect on items without an end here.
+    Items are not moved: a watermark cannot pass a step that spreads them, so `rebalance()` and
+    `set_local_parallelism(n)` have no effect on unbounded items in such a plan.
 
     Raises:
-        UnsupportedError: something is done to items without an end that needs all of them.
+        UnsupportedError: an operation on unbounded items needs all of them.
     """
     has_epochs = any(each.is_of_epoch for each in topological(root))
     return cast(C, fold(root, lifted).core) if has_epochs else root
@@ -194,7 +194,7 @@ class Flow:
     """The replacement of an operation.
 
     Attributes:
-        core: the operation in its place.
+        core: the operation instead of it.
         is_endless: its items have no end.
         is_timed: its items are pairs.
     """
@@ -221,7 +221,7 @@ def lifted(node: Node, inputs: Sequence[Flow]) -> Flow:
 
 
 def _like(node: Node, inputs: Sequence[Flow]) -> Flow:
-    """Return a copy of the operation, with items as those of its inputs."""
+    """Return a copy of the operation, whose items are endless or timed if its inputs' items are."""
     core = node.reading([each.core for each in inputs])
     return Flow(core, any(each.is_endless for each in inputs), any(each.is_timed for each in inputs))
 
@@ -304,7 +304,7 @@ def _(node: OverEpochs, inputs: Sequence[Flow]) -> Flow:
 
 
 def _over(inputs: Sequence[Flow], node: Node) -> Flow:
-    """Return an operation whose items have no end, whatever its inputs have: a source that ends is run as a stream."""
+    """Return an operation whose items are endless, even if its inputs are not: a bounded source is run as a stream."""
     return dataclasses.replace(_like(node, inputs), is_endless=True, is_timed=True)
 
 
@@ -336,7 +336,7 @@ def _items_alone(core: Node, step: Step) -> Node:
 
 
 def _then(upstream: Node, ops: tuple[Op, ...], step: Step) -> Node:
-    """Return a chain behind `upstream`; an existing chain at its end is extended instead."""
+    """Return a chain downstream of `upstream`; an existing chain at its end is extended instead."""
     if isinstance(upstream, Chain):
         return _then(upstream.upstream, (*upstream.ops, *ops), step)
     named = next((op.step for op in reversed(ops) if op.step.label), _unseen(step))

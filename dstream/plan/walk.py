@@ -45,7 +45,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 _inputs: Callable[[Any], Sequence[Any]] = operator.methodcaller("inputs")
-"""Without a frame of Python for each node: a small plan is walked some ten times before it runs."""
+"""Avoids a Python frame per node: a small plan is walked about ten times before it runs."""
 
 
 def topological(root: Node) -> list[Node]:
@@ -105,8 +105,8 @@ def fold(root: Node, visit: Callable[[Node, Sequence[R]], R], reads: Callable[[N
 
     Args:
         root: the last operation of the plan.
-        visit: gives the value of an operation.
-        reads: gives the inputs of an operation that are visited before it.
+        visit: returns the value of an operation.
+        reads: returns the inputs of an operation that are visited before it.
     """
     return each(root, visit, reads)[id(root)]
 
@@ -132,8 +132,8 @@ class CacheContent:
     Attributes:
         items: in the engine's own terms.
         is_ordered: whether they have an encounter order.
-        count: how many there are, if they are in the caller's process; None if they are elsewhere.
-        is_there: returns whether the process that holds them still runs.
+        count: the number of items, if they are in the caller's process; None if they are elsewhere.
+        is_there: returns whether the process that stores them still runs.
     """
 
     items: Any
@@ -145,16 +145,16 @@ class CacheContent:
 E = TypeVar("E", bound=End | Several)
 
 CacheLookup = Callable[[Cache], CacheContent | None]
-"""Returns what is kept of a `cache()`, or None."""
+"""A function that returns the content of a `cache()`, or None."""
 
 
 def nothing_kept(node: Cache) -> CacheContent | None:
-    """Return None: nothing is kept where no plan has run."""
+    """Return None: no plan has run, so nothing is cached."""
     return None
 
 
 def of_one_run(root: E) -> E:
-    """Return a plan whose forks belong to one run: what an earlier run kept, such as the last epoch, is not theirs."""
+    """Return a plan whose forks belong to one run and do not reuse items of an earlier run, such as the last epoch."""
     if not any(isinstance(each, Fork) for each in topological(root)):
         return root
     return cast(E, fold(root, _of_its_own))
@@ -176,7 +176,7 @@ def recalled(root: Node, found: CacheLookup) -> Node: ...
 def recalled(root: Node, found: CacheLookup) -> Node:
     """Return a plan that reads the `found` contents of its caches, and nothing of their inputs.
 
-    Each cache is looked for once, so that the whole plan is of one state of what is kept.
+    Each cache is looked up once, so that the whole plan sees one state of the caches.
     """
     # All at once: an item may be evicted while the plan is made, and one cache may have two readers.
     asked = {id(each): found(each) for each in topological(root) if isinstance(each, Cache)}
@@ -197,8 +197,8 @@ N = TypeVar("N", bound=Node)
 def opened(end: N, context: Collections) -> N:
     """Return a copy of the plan, with `OpenedLater` values replaced by opened ones.
 
-    A value that several nodes hold is opened once. Nodes that are shared stay shared, and those that neither hold such
-    a value nor read from one that does are the same objects.
+    A value that several nodes contain is opened once. Shared nodes remain shared, and nodes without such a value in
+    them or upstream are the same objects.
 
     Args:
         end: the last node, with all that it reads from.

@@ -161,7 +161,7 @@ class WithService(RewrittenCall):
     """The results of a function for each item and a service, which tasks make where they are.
 
     Attributes:
-        service: what gives it; or what does, once a context is there.
+        service: the factory of the service; or a placeholder that a context resolves.
         fn: takes (service, item).
         action: what becomes of its result.
     """
@@ -194,16 +194,16 @@ def _served(service: Service[Any], fn: Callable[[Any, Any], Any], action: str, i
 
 @node
 class Recover(RewrittenCall):
-    """The same items; those that the step before fails on are left out, replaced, or sent away.
+    """The same items; those on which the step before fails are skipped, replaced, or sent to a reducer.
 
-    It follows the step that it applies to, maybe behind others of its kind.
+    It follows the step that it applies to, possibly after other `Recover` steps.
 
     Attributes:
-        kinds: the exceptions that this is for.
-        treatment: what happens to such an item.
-        fn: gives the item that takes its place, of the item and the exception.
-        kind: what that must be: None, `int` or `float`.
-        delivery: takes the dead letters.
+        kinds: the exceptions that it handles.
+        treatment: what happens to a failed item.
+        fn: takes the item and the exception; returns the replacement.
+        kind: the type of the replacement: None for any, `int` or `float`.
+        delivery: receives the dead letters.
     """
 
     kinds: tuple[type[Exception], ...]

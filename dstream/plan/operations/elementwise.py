@@ -1,6 +1,6 @@
-"""Operations on single items, or on some of them after another, in tasks alone.
+"""Operations on single items, or on several consecutive ones, within tasks.
 
-`rewrite` makes one `Chain` of `map`, `filter` and their kin (`dstream.plan.operations.calls`).
+`rewrite` makes one `Chain` of `map`, `filter` and similar calls (`dstream.plan.operations.calls`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 
 Action = Literal["map", "filter", "flat_map"]
-"""The role of a function's result: it replaces the item, decides whether the item stays, or contains several."""
+"""The role of a function's result: it replaces the item, decides whether the item is kept, or contains several."""
 
 
 @node
@@ -43,7 +43,7 @@ class Chain(OrderPreserving):
 
     def shipped(self) -> Iterator[tuple[Step, Any]]:
         for op in self.ops:
-            if op.action not in ("peek", "count"):  # These functions stay in the driver.
+            if op.action not in ("peek", "count"):  # These functions run in the driver.
                 yield from ((op.step, function) for function in _of_user(op.fn))
             yield from resolving(op.guards)
 
@@ -52,7 +52,7 @@ class Chain(OrderPreserving):
 
 
 def _of_user(fn: Callable[[Any], Any]) -> Iterator[Any]:
-    """Give the user's functions in that of a step."""
+    """Yield the user's functions in the function of a step."""
     match fn:
         case Emitted(fn=emitting):
             yield emitting
@@ -84,7 +84,7 @@ class CallResults(OrderPreserving):
     """The results of a gatherer's calls.
 
     Attributes:
-        slots: how many tasks share its rate.
+        slots: the number of tasks that share its rate.
         is_timed: items are pairs `(timestamp, item)`; calls take the item, and results keep its timestamp.
     """
 
@@ -106,9 +106,9 @@ class ServiceFunction:
     """A function that takes a service and an item, or several items, as the function of a step.
 
     Attributes:
-        service: what gives it; until the plan was opened for a context, maybe what does.
+        service: the factory of the service; or a placeholder, until the plan is opened for a context.
         fn: takes (service, item), or (service, items).
-        number: that of the service in its plan. Steps that were given the same one share what it makes.
+        number: the number of the service in its plan. Steps with the same service share one instance.
     """
 
     service: Service[Any] | OpenedLater
@@ -137,13 +137,13 @@ class ServiceFunction:
 class UsingBatches(OrderPreserving):
     """The results of a function for batches of items and a service: results in the order of the items.
 
-    The first time it gets one item, then twice as many each time, up to `size`.
+    The first batch has one item, each later one twice as many, up to `size`.
 
     Attributes:
-        service: what gives it; or what does, once a context is there.
-        fn: takes (service, items); gives their results.
-        size: how many items it takes at most.
-        number: that of the service in its plan, which `rewrite` counts.
+        service: the factory of the service; or a placeholder that a context resolves.
+        fn: takes (service, items); returns their results.
+        size: the largest number of items in a batch.
+        number: the number of the service in its plan, which `rewrite` counts.
     """
 
     service: Service[Any] | OpenedLater

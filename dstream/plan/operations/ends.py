@@ -89,7 +89,7 @@ class Write(End):
         writer: takes the items of each partition; with a collector, the entries of each bucket. None in a plan that is
             only explained.
         collector: a keyed one whose groups are the entries, or None.
-        functions: what those of the user's are called that the writer calls for each item.
+        functions: the names of the user's functions that the writer calls for each item.
     """
 
     writer: Writer | MapWriter | None
@@ -105,7 +105,7 @@ class Columns(End):
     """The items as a table with columns.
 
     Attributes:
-        is_frame: a table of the engine's own kind, whose rows stay where they are; otherwise one of Arrow.
+        is_frame: a DataFrame of the engine, whose rows are not moved; otherwise an Arrow table.
     """
 
     is_frame: bool = False
@@ -116,7 +116,7 @@ class Several(Node):
     """Several writes in one run, which are no call of the user's.
 
     Attributes:
-        ends: in the order in which their receipts are given.
+        ends: in the order of their receipts.
         is_epoch: the run is an epoch of a job over unbounded data.
         is_small: one task is expected to take all items in less time than it takes to divide the work.
         engine: the engine of an epoch where a context has several: in this process, or on Spark; None: it chooses.

@@ -38,10 +38,10 @@ def _key(key: Callable[[Any], Any] | None, item: Any) -> Any:
 
 @node
 class PartitionBy(OrderPreserving):
-    """The same items, equal keys in one of `count` partitions; the key of an item is that of its entry, or itself.
+    """The same items in `count` partitions, by the key of an entry, by a function, or by the item itself.
 
     Attributes:
-        count: how many; None: as many as the cores suggest.
+        count: the number of partitions; None: it depends on the cores.
     """
 
     needs_all = "partitioned"
@@ -65,10 +65,10 @@ class Aggregate(SeveralInputs):
     """The results of an operation for the items of its inputs: one for all of them, or one for each key.
 
     Attributes:
-        operation: has as many inputs.
-        reductions: what reduces the items of each input. With keys these are keyed collectors; without, the collector
-            of the user's may be one as well, whose result is then one dictionary.
-        is_keyed: there is a result for each key, in place of one for all items, also for none.
+        operation: has one input for each upstream.
+        reductions: the collectors of the items of each input. With keys these are keyed collectors; without, the
+            collector of the user's may be one as well, whose result is then one dictionary.
+        is_keyed: there is a result for each key, instead of one for all items, also for none.
         to: makes the emitted item of a key and its result; None: an `Entry`. Without keys, the result itself is
             emitted.
     """
@@ -112,10 +112,10 @@ class Stateful(OrderPreserving):
     Items pass in encounter order if they have one. Results have the positions of their items.
 
     Attributes:
-        create: makes the state, which `fn` changes in place.
+        create: creates the state, which `fn` changes in place.
         fn: takes (state, item), with a key (state, key, item).
         action: what becomes of its result.
-        key: gives the key of an item; None: one state for all items.
+        key: returns the key of an item; None: one state for all items.
     """
 
     create: Callable[[], Any]

@@ -25,10 +25,10 @@ __all__ = [
 
 
 ZipMode = Literal["shortest", "strict", "longest", "interleaved"]
-"""Up to which end two streams go on: the first one; that of both, at one place; the last one; the last one, in turn."""
+"""The end of a zip: at the shorter stream; at both, equally long; at the longer one; at the longer one, in turn."""
 
 Direction = Literal["backward", "forward", "nearest"]
-"""The direction of the match of an item: at or before it, at or behind it, or on either side."""
+"""The direction of the match of an item: at or before it, at or after it, or on either side."""
 
 
 @node
@@ -51,7 +51,7 @@ class Pairing(TwoStreams):
     """Two streams whose items meet by their keys.
 
     Attributes:
-        left_key: gives the key of an item of `left`; None: the items are entries, and their values are meant.
+        left_key: returns the key of an item of `left`; None: the items are entries, and their values are meant.
         right_key: the same for `right`.
     """
 
@@ -73,7 +73,7 @@ class Pairing(TwoStreams):
 
 
 def shown_keys(name: str, left: Any, right: Any) -> list[str]:
-    """Write the argument that gives the key functions of two streams, if they were given."""
+    """Return the argument with the key functions of two streams, if there are any."""
     keys = [shown_function(key) for key in (left, right) if key is not None]
     if not keys:
         return []
@@ -85,13 +85,13 @@ class Join(Pairing):
     """Each pair of a left and a right item with equal keys.
 
     Attributes:
-        how: `inner`, `left`, `right` or `full`: of which side the items that match nothing are kept.
+        how: `inner`, `left`, `right` or `full`: the sides whose unmatched items are kept.
     """
 
     how: str = "inner"
 
     def refusal(self, ends: Sequence[bool]) -> str:
-        # One side is held while the other one, which may be endless, passes by.
+        # One side is buffered while the other one, which may be endless, is streamed.
         left_ends, right_ends = ends
         left_passes, right_passes = self.how in ("inner", "left"), self.how in ("inner", "right")
         streams = (left_ends or right_ends) and (left_ends or left_passes) and (right_ends or right_passes)
@@ -107,7 +107,7 @@ class Join(Pairing):
 class HashJoin(Pairing):
     """Each item of `left` with each of `right` that has its key, as pairs; the right side is sent to every task.
 
-    Items of `left` keep their order, and their end if they have one; matches have the order of `right`. Both keys are
+    The result has the order of `left`, and ends if `left` does; matches have the order of `right`. Both keys are
     functions.
 
     Attributes:
@@ -131,7 +131,7 @@ class HashJoin(Pairing):
     def has_order(self, inputs: Sequence[bool]) -> bool:
         return inputs[0]
 
-    # The items are those of the left side: what the right side keeps has no time in the job.
+    # The items are those of the left side: the rows of the right side have no timestamps.
     has_timestamps = has_order
 
     def refusal(self, ends: Sequence[bool]) -> str:
@@ -150,11 +150,11 @@ class CoGroup(Pairing):
 
 @node
 class Zip(TwoStreams):
-    """The items of two streams at equal places.
+    """The items of two streams at equal positions.
 
     Attributes:
-        how: up to which end; `interleaved` gives them one by one instead of in pairs.
-        fill: replaces the items that the shorter one lacks, if the last end counts.
+        how: at which end it stops; `interleaved` emits single items instead of pairs.
+        fill: replaces the items that the shorter stream lacks, for `longest`.
     """
 
     has_order = as_inputs
@@ -198,10 +198,10 @@ class SemiJoin(Pairing):
 class AsOf(Pairing):
     """Each left item with the nearest right one of its key in a direction, or None.
 
-    Both keys are those of `by`, if there is one.
+    Both keys are the functions of `by`, if it is set.
 
     Attributes:
-        left_on: gives the place of an item of `left`.
+        left_on: returns the position of an item of `left`.
         right_on: the same for `right`.
         tolerance: how far from each other the two may be; None: as far as they like.
         has_by: the user gave `by`.
@@ -209,7 +209,7 @@ class AsOf(Pairing):
 
     needs_all = "sorted"
 
-    # Defaults only because the fields of `Pairing` before them have some: every `AsOf` is made with both.
+    # Defaults only because the inherited fields of `Pairing` have defaults: every `AsOf` is made with both.
     left_on: Callable[[Any], Any] = abs
     right_on: Callable[[Any], Any] = abs
     direction: Direction = "backward"

@@ -62,7 +62,7 @@ class TakeWhile(_Prefix):
 
 @node
 class DropWhile(_Prefix):
-    """The items behind the longest prefix whose items satisfy a predicate."""
+    """The items after the longest prefix whose items satisfy a predicate."""
 
 
 @node
@@ -70,7 +70,8 @@ class Sorted(OrderPreserving):
     """The items in the order of their keys; equal keys keep their order.
 
     Attributes:
-        looks: refuse the first item of each task, in the name of what takes the items later; `rewrite` finds them.
+        looks: checks of the first item of each task, in the name of a later step that would refuse it; set by
+            `rewrite`.
     """
 
     needs_all = "sorted"
@@ -98,7 +99,7 @@ class Top(OrderPreserving):
     """The first `count` items in the order of their keys: `sorted().limit(count)`.
 
     Attributes:
-        is_one_call: its step is the whole of it; otherwise that of the sort.
+        is_one_call: its step is one call of the user; otherwise it is that of the sort.
         columns: how keys may be stored in columns; None: not at all.
     """
 

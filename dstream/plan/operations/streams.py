@@ -1,6 +1,6 @@
-"""`Node`, which all operations are, and operations on one stream: sources, caches, and settings of a run.
+"""`Node`, the base class of operations, and operations on one stream: sources, caches, and settings of a run.
 
-Each has its `Step`, which alone has what is only shown. `sort_limit` contains the operations on order and length,
+Each has a `Step`, which contains all that is only displayed. `sort_limit` contains the operations on order and length,
 `elementwise` those on single items, `keyed` those by key, `pairs` those on two streams, `unbounded` those of streams
 without an end, `ends` the ends of plans.
 """
@@ -59,7 +59,7 @@ def node(cls: C) -> C:
 
 
 def always(operation: Node, inputs: Sequence[bool]) -> bool:
-    """Return True: the items have the property, whatever those of the inputs have."""
+    """Return True: the items have the property, whether or not the inputs have it."""
     return True
 
 
@@ -69,7 +69,7 @@ def never(operation: Node, inputs: Sequence[bool]) -> bool:
 
 
 def as_inputs(operation: Node, inputs: Sequence[bool]) -> bool:
-    """Return whether those of all inputs have it."""
+    """Return whether all inputs have the property."""
     return all(inputs)
 
 
@@ -77,7 +77,7 @@ def as_inputs(operation: Node, inputs: Sequence[bool]) -> bool:
 class Node:
     """One operation: its functions, its values and the operations that it reads from.
 
-    A method of a stream makes one of what the user wrote. `rewrite` returns the plan of operations that engines run:
+    A method of a stream makes a node for the user's call. `rewrite` returns the plan of operations that engines run:
     the same classes, in which some calls have become one operation, and steps have numbers.
 
     Its methods answer for one operation, `dstream.plan.properties` for a plan. There is no default for order and end: a
@@ -109,7 +109,7 @@ class Node:
         return self if is_same else self.with_inputs(inputs, **changes)
 
     def streamed_inputs(self) -> tuple[Node, ...]:
-        """Return the operations whose items pass by, without those of `broadcast_inputs`."""
+        """Return the inputs whose items are streamed: all but `broadcast_inputs`."""
         return self.inputs()
 
     def broadcast_inputs(self) -> tuple[Node, ...]:
@@ -117,7 +117,7 @@ class Node:
         return ()
 
     def has_order(self, inputs: Sequence[bool]) -> bool:
-        """Return whether its items have an encounter order that must be kept, if those of its inputs have one or not.
+        """Return whether its items have an encounter order that must be kept, from whether its inputs have one.
 
         Raises:
             UnsupportedError: the operation does not define it.
@@ -125,7 +125,7 @@ class Node:
         raise UnsupportedError(f"nobody knows whether the items of {self.label()} are in order")
 
     def has_end(self, inputs: Sequence[bool]) -> bool:
-        """Return whether its items end, if those of its inputs do so or not.
+        """Return whether its items end, from whether its inputs do.
 
         Raises:
             UnsupportedError: the operation does not define it.
@@ -133,7 +133,7 @@ class Node:
         raise UnsupportedError(f"nobody knows whether the items of {self.label()} end")
 
     def has_timestamps(self, inputs: Sequence[bool]) -> bool:
-        """Return whether its items have timestamps in a job, if those of its inputs do so or not."""
+        """Return whether its items have timestamps in a job, from whether its inputs do."""
         return bool(inputs) and all(inputs)
 
     def refusal(self, ends: Sequence[bool]) -> str:
@@ -141,7 +141,7 @@ class Node:
         return self.needs_all
 
     def item_count(self, counts: Sequence[int]) -> int | None:
-        """Return the number of its items, of those of its inputs; None: known only by running it."""
+        """Return the number of its items from the numbers of its inputs; None: unknown before it runs."""
         return None
 
     def all_guards(self) -> Iterable[Guard]:
@@ -189,7 +189,7 @@ class Node:
 
 
 _OURS = (Entry, entry_key, entry_value, key_of, no_key, unchanged, value_of)
-"""Functions that replace one that the user did not give."""
+"""The defaults of functions that the user did not pass."""
 
 
 @node
@@ -259,7 +259,7 @@ class Read(Node):
         return self.guards
 
     def shipped(self) -> Iterator[tuple[Step, Any]]:
-        # What travels is a source's splits; of ours it is known that these hold the source's functions.
+        # Only a source's splits are pickled; those of dstream's sources contain the source's functions.
         if is_our_name(type(self.source).__module__):
             yield self.step, self.source
         yield from resolving(self.guards)
@@ -300,17 +300,17 @@ class ItemsOfTable(Protocol):
         ...
 
     def made(self, batches: Iterable[Sequence[Sequence[Any]]]) -> Iterator[Any]:
-        """Give the items.
+        """Yield the items.
 
         Args:
-            batches: the values of each column, of some rows after another: structs and maps are dictionaries.
+            batches: the values of each column, for consecutive rows: structs and maps are dictionaries.
         """
         ...
 
 
 @node
 class ReadCache(Node):
-    """The items that an engine kept of a `Cache`, in its own terms. Only `recalled` makes it."""
+    """The cached items of a `Cache`, in the engine's own format. Only `recalled` makes it."""
 
     has_end = always
 
@@ -339,7 +339,7 @@ class Concat(Node):
         return sum(counts)
 
     def label(self) -> str:
-        # Not that of the step: concats in each other are one in the end.
+        # Not the label of the step: nested concats become one.
         return f"concat of {len(self.parts)}"
 
 
@@ -399,13 +399,13 @@ class CacheIdentity:
 
 @node
 class Cache(OrderPreserving):
-    """The same items, computed once and kept for the plans that read them later.
+    """The same items, computed once and cached for later plans.
 
-    It is a value as any other. What is kept of it belongs to the context that computed it
+    The node itself is a plain value. The cached items belong to the context that computed them
     (`dstream.operators.rows.caches`).
 
     Attributes:
-        identity: under which the items are kept. A rewritten plan has it too.
+        identity: the key of the cached items. A rewritten plan has it too.
     """
 
     needs_all = "cached"
@@ -418,9 +418,9 @@ class Cache(OrderPreserving):
 
 @node
 class Fork(Cache):
-    """The same items for several operations of one plan: computed once in a run, and of no use to another one.
+    """The same items for several operations of one plan: computed once in a run, and not shared with other runs.
 
-    Pipelines put one behind each stage that several stages read; a stream that is used twice runs twice.
+    Pipelines insert a fork after each stage that several stages read; a stream that is used twice runs twice.
     """
 
     needs_all = "read by several stages of a pipeline"
@@ -431,7 +431,7 @@ class Fork(Cache):
 
 @node
 class Spread(OrderPreserving):
-    """The same items in `count` partitions of about equal size; None: as many as the cores suggest."""
+    """The same items in `count` partitions of about equal size; None: their number depends on the cores."""
 
     needs_all = "spread over partitions"
 

@@ -1,6 +1,6 @@
 """Operations of streams without an end, and graphs of processors.
 
-The loop of a job fills in what is of one epoch before an engine is given the plan.
+The loop of a job fills in the fields of an epoch before it passes the plan to an engine.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ __all__ = ["AssignTimestamps", "OverEpochs", "ProcessorGraph"]
 class AssignTimestamps(Unary):
     """Items `(None, item)` become `(timestamp, item)`. Its input reads one range of one partition of a source.
 
-    When its items have ended, the task sends the watermark of the partition to every task behind the next shuffle.
+    When its items have ended, the task sends the watermark of the partition to every task after the next shuffle.
 
     Attributes:
-        timestamp: gives the milliseconds of an item; None: those of the clock of the epoch.
-        stage: the name of the stage, which the plan of a pipeline fills in: records of epochs speak of it so.
+        timestamp: returns the milliseconds of an item; None: the time is that of the epoch's clock.
+        stage: the name of the stage, which the plan of a pipeline fills in: records of epochs use it.
         time: of the partition; None before the loop has filled it in.
-        take: is called in the driver with what became of the time, once.
-        policy: makes that of a partition which the job has not seen before.
-        idle_timeout: after this number of seconds without an item, a partition holds time back no longer; may be
-            infinite.
-        drop_before: items of before this timestamp are dropped; None: none is.
-        are_beside: items are `(None, (timestamp, item))`: their source has the time of each, and they do not.
+        take: called once in the driver, with the resulting time.
+        policy: creates the policy of a partition that is new to the job.
+        idle_timeout: after this number of seconds without an item, an idle partition no longer holds the watermark
+            back; may be infinite.
+        drop_before: items with earlier timestamps are dropped; None: none are.
+        are_beside: items are `(None, (timestamp, item))`: the source provides the timestamps.
     """
 
     is_of_epoch = True
@@ -66,13 +66,13 @@ class AssignTimestamps(Unary):
 class OverEpochs(SeveralInputs):
     """The output of an operator for the items of its inputs, which are pairs, and of its state.
 
-    Items of a key are in the order of (input, partition of the source, offset). It gives pairs `(timestamp, item)`, in
-    no order across keys, and `(timestamp, Late(item))` for late items that are wanted elsewhere.
+    Items of a key are in the order of (input, partition of the source, offset). It emits pairs `(timestamp, item)`, in
+    no order across keys, and `(timestamp, Late(item))` for late items that a sink takes.
 
     Attributes:
-        stage: the name of the stage, by which its state is found again; the plan of a pipeline fills it in.
-        state: that of the last epoch; None before the loop has filled it in.
-        time: what time it is; None before.
+        stage: the name of the stage, the key of its stored state; the plan of a pipeline fills it in.
+        state: the state of the last epoch; None before the loop has filled it in.
+        time: the current time; None before the loop has filled it in.
         take: is called in the driver with the receipt of each task, once.
     """
 
@@ -94,8 +94,8 @@ class OverEpochs(SeveralInputs):
 class ProcessorGraph(SeveralInputs):
     """The output of a graph of processors: blocks `(number of the outlet, number of the processor, items)`.
 
-    Watermarks and marks are among the items of a block. Who reads one outlet takes the items of its blocks. There is
-    one input for each inlet of the graph.
+    Watermarks and marks are among the items of a block. The reader of an outlet takes the items from its blocks. The
+    graph has one input for each inlet.
 
     Attributes:
         graph: the vertices and edges.
@@ -122,7 +122,7 @@ def _functions_of_graph(graph: VertexGraph) -> Iterator[tuple[Step, Any]]:
     """Yield the parts of a graph that go to the workers, with their vertices; an edge belongs to its end."""
     steps = {each.name: each.step for each in graph.vertices}
     for vertex in graph.vertices:
-        if is_our_name(type(vertex.supplier).__module__):  # One of the user's stays in the driver.
+        if is_our_name(type(vertex.supplier).__module__):  # A user's supplier is called in the driver only.
             yield vertex.step, vertex.supplier
     for edge in graph.edges:
         step = steps.get(edge.destination) or steps[edge.source]
