@@ -232,8 +232,8 @@ def _are_immutable(parts: Parts, levels: int = _MOST_LEVELS) -> bool:
     found = list({id(value): value for value in islice(others, _MOST_PARTS)}.values())
     if levels == 0 or next(others, None) is not None:
         return False
-    told: Iterable[Any] = {id(type(value)): type(value) for value in found}.values()
-    return all(_are_frozen(kind, [value for value in found if type(value) is kind], levels - 1) for kind in told)
+    distinct: Iterable[Any] = {id(type(value)): type(value) for value in found}.values()
+    return all(_are_frozen(kind, [value for value in found if type(value) is kind], levels - 1) for kind in distinct)
 
 
 def _are_short_tuples(parts: Parts) -> bool:

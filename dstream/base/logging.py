@@ -8,19 +8,19 @@ from __future__ import annotations
 import logging
 import sys
 
-__all__ = ["is_heard", "tell"]
+__all__ = ["is_enabled", "log_line"]
 
 
-def is_heard(logger: logging.Logger) -> bool:
-    """Return whether a line at the level INFO would be seen by anybody."""
+def is_enabled(logger: logging.Logger) -> bool:
+    """Return whether a line at the level INFO is written anywhere."""
     return logger.isEnabledFor(logging.INFO) or _is_as_python_left_it(logger)
 
 
-def tell(logger: logging.Logger, text: object) -> None:
+def log_line(logger: logging.Logger, text: object) -> None:
     """Log a line at the level INFO, or print it to stderr if the program has set up no logging."""
     if logger.hasHandlers():
         logger.info("%s", text)
-    elif is_heard(logger):
+    elif is_enabled(logger):
         print(f"{logger.name}: {text}", file=sys.stderr)
 
 

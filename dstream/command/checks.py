@@ -114,5 +114,5 @@ def settings(configuration: Configuration) -> Iterator[Finding]:
     for name, setting in configuration.settings.items():
         if setting.origin != "default" or name == "engine":
             choice = configuration.engine_choice() if name == "engine" else ""
-            said = configuration.origin_of(name) + (choice and f": {choice}")
-            yield Finding(f"  {name}", "ok", f"{setting.shown}, {said}")
+            origin = configuration.origin_of(name) + (choice and f": {choice}")
+            yield Finding(f"  {name}", "ok", f"{setting.shown}, {origin}")

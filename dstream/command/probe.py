@@ -68,14 +68,14 @@ class Probe:
     def findings(self, seconds: float) -> list[Finding]:
         """Wait for the findings, at most `seconds`."""
         try:
-            said, complaint = self._process.communicate(timeout=seconds)
+            output, complaint = self._process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             return [Finding(self._name, "not ok", f"no answer in {seconds:g} s", "raise --limit if it is slow")]
         finally:
             self.end()
-        if self._process.returncode == 0 and said:
+        if self._process.returncode == 0 and output:
             # Libraries may print lines of their own before.
-            return [Finding(*each) for each in json.loads(said.splitlines()[-1])]
+            return [Finding(*each) for each in json.loads(output.splitlines()[-1])]
         last = (complaint.strip().splitlines() or ["it said nothing"])[-1]
         return [Finding(self._name, "not ok", f"the check ended unexpectedly: {without_secrets(last)}")]
 
@@ -185,8 +185,8 @@ def _found(name: str) -> list[Any]:
     try:
         findings.extend(_PROBES[name]())
     except Exception as error:
-        said = without_secrets(str(error).partition("\n")[0])
-        findings.append(Finding(name, "not ok", said or type(error).__name__))
+        message = without_secrets(str(error).partition("\n")[0])
+        findings.append(Finding(name, "not ok", message or type(error).__name__))
     return findings
 
 

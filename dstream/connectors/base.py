@@ -227,8 +227,8 @@ class FunctionWriter:
             # `dumps` also accepts values that are read back as others: a tuple as a list, an int key as a string.
             if json.loads(json.dumps(receipt, allow_nan=False)) == receipt:
                 return cast("Receipt", receipt)
-        said = "texts, numbers, lists and dictionaries with texts as keys"
-        raise TypeError(f"sink_from(): prepare= must make plain data ({said}), not {shown(receipt)}")
+        accepted = "texts, numbers, lists and dictionaries with texts as keys"
+        raise TypeError(f"sink_from(): prepare= must make plain data ({accepted}), not {shown(receipt)}")
 
     def _give(self, made: Any, item: Any) -> None:
         try:

@@ -122,7 +122,7 @@ def misread_row(call: str, number: int | None, row: dict[str, Any], problem: Dec
     seen = problem.plain()
 
     def error() -> SourceError:
-        found = SourceError(f"{call}{place}: {problem.said('column')}: {shown(row)}")
+        found = SourceError(f"{call}{place}: {problem.message('column')}: {shown(row)}")
         found.__cause__ = seen
         return found
 

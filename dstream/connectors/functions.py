@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from dstream.base.functions import refuse_awaitable
-from dstream.base.logging import is_heard, tell
+from dstream.base.logging import is_enabled, log_line
 from dstream.base.records import record
 from dstream.base.showing import shown
 from dstream.connectors.base import BATCH, ImmediateSink, PassingJob
@@ -379,11 +379,11 @@ class LogLineWriter:
     """Makes texts of the items, which are the receipts.
 
     Attributes:
-        is_heard: the caller logs them; otherwise they are made and dropped.
+        is_logged: the caller logs them; otherwise they are made and dropped.
     """
 
     to_string: Callable[[Any], str]
-    is_heard: bool
+    is_logged: bool
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
         """Yield the texts in lists."""
@@ -391,7 +391,7 @@ class LogLineWriter:
 
         for batch in chunked(items, BATCH):
             texts: list[Receipt] = [*map(str, each(self.to_string, batch))]
-            if self.is_heard:
+            if self.is_logged:
                 yield texts
 
 
@@ -408,14 +408,14 @@ class LoggingSink(ImmediateSink[T]):
 
     def begin(self, job: str | None, epoch: int = 1) -> PassingJob:
         """Begin an epoch; items below the logger's level are not sent."""
-        is_logged = is_heard(logging.getLogger(self.logger))
+        is_logged = is_enabled(logging.getLogger(self.logger))
         return PassingJob(LogLineWriter(self.writer.to_string, is_logged), self._log)
 
     def _log(self, receipts: Sequence[Receipt]) -> None:
         logger = logging.getLogger(self.logger)
         for texts in receipts:
             for text in texts if isinstance(texts, list) else ():
-                tell(logger, text)
+                log_line(logger, text)
 
 
 def sequence_number(timestamp: int, sequence: int) -> int:

@@ -237,11 +237,11 @@ class AbstractProcessor(Processor):
             done = process(item)
             if not done:
                 if done is None:
-                    raise self._said_nothing(ordinal)
+                    raise self._no_answer(ordinal)
                 return
             remove()
 
-    def _said_nothing(self, ordinal: int) -> NoAnswerError:
+    def _no_answer(self, ordinal: int) -> NoAnswerError:
         own = f"try_process{ordinal}" if ordinal < _SEVERAL else "try_process"
         name = own if getattr(type(self), own) is not getattr(AbstractProcessor, own) else "try_process"
         return NoAnswerError(

@@ -99,7 +99,7 @@ class Progress:
         with nullcontext() if operation is None else operation:
             return start()
 
-    def tell(self, line: str) -> None:
+    def report(self, line: str) -> None:
         """Write a line to stderr, unless the user wants none; a failure to write it is ignored."""
         if self._asked is not False and sys.stderr is not None:
             quietly(lambda: print(line, file=sys.stderr, flush=True))

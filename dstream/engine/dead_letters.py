@@ -69,7 +69,7 @@ class RecoveryReport:
             taken.deliver()
         for taken in self._taken.values():
             if taken.counts:
-                taken.tell(partial(self._progress.tell, taken.line()))
+                taken.report(partial(self._progress.report, taken.line()))
                 taken.counts.clear()
 
     def watching(self, items: Iterator[Any]) -> Iterator[Any]:
@@ -105,12 +105,12 @@ class _Taken:
         self._on_disk, self._held = Run(), []
         self.guard.delivery(letters)
 
-    def tell(self, say: Callable[[], object]) -> None:
+    def report(self, report: Callable[[], object]) -> None:
         """Report the fate of the items to the user, once it is decided."""
         if self.guard.delivery is None:
-            say()
+            report()
         else:
-            self.guard.delivery.tell(say)
+            self.guard.delivery.report(report)
 
     def line(self) -> str:
         """Write the number of failed items, their step, the errors, and their fate."""

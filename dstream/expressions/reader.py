@@ -33,7 +33,7 @@ from dstream.expressions.resolution import (
     value_of_name,
 )
 from dstream.expressions.routines import read_routine
-from dstream.expressions.source import LocalFunction, MissingSource, found_source, stamp_of_source, told
+from dstream.expressions.source import LocalFunction, MissingSource, found_source, stamp_of_source, typed
 from dstream.expressions.statements import read_block
 from dstream.expressions.syntax import Body
 from dstream.expressions.tree import (
@@ -485,7 +485,7 @@ def _bound(
 def _default(fn: FunctionType, name: str, defaults: dict[str, Any], literals: dict[str, object]) -> Expression:
     if name not in defaults:
         raise UnreadableName(f"takes an argument {name} that is not given")
-    is_literal = name in literals and told(literals[name]) == told(defaults[name])
+    is_literal = name in literals and typed(literals[name]) == typed(defaults[name])
     if is_by_reference(fn) and not is_literal:
         raise UnreadableName(f"has a default for {name}, which every worker computes anew")
     constant = constant_of(defaults[name])

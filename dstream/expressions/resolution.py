@@ -25,7 +25,7 @@ from types import (
 from typing import Any, NamedTuple
 
 from dstream.base.copies import is_known_zone, is_zone_info
-from dstream.expressions.source import ALL_GLOBALS, assigned_once, globals_stored, told
+from dstream.expressions.source import ALL_GLOBALS, assigned_once, globals_stored, typed
 from dstream.expressions.tree import Constant
 
 __all__ = [
@@ -68,7 +68,7 @@ def _is_constant_of_file(names: dict[str, Any], file: str | None, name: str, val
         written = eval(compile(ast.Expression(expression), file, "eval"), {"__builtins__": {}, "re": re})
     except Exception:  # The file has changed since it was imported.
         return False
-    return value == written if is_pattern else told(value) == told(written)
+    return value == written if is_pattern else typed(value) == typed(written)
 
 
 _OF_LITERALS = (

@@ -29,7 +29,7 @@ __all__ = [
     "globals_stored",
     "names_bound",
     "stamp_of_source",
-    "told",
+    "typed",
 ]
 
 
@@ -317,23 +317,23 @@ def _functions(code: CodeType) -> Iterator[CodeType]:
 def _essence(code: CodeType) -> tuple[object, ...]:
     """Return all of a function's code but where it stands among others."""
     return (
-        *(code.co_code, tuple(map(told, code.co_consts)), code.co_names, code.co_varnames),
+        *(code.co_code, tuple(map(typed, code.co_consts)), code.co_names, code.co_varnames),
         *(code.co_freevars, code.co_cellvars, code.co_flags & _OF_THE_CODE, code.co_exceptiontable),
         *(code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount),
         *(code.co_firstlineno, tuple(code.co_positions())),
     )
 
 
-def told(constant: object) -> tuple[object, ...]:
+def typed(constant: object) -> tuple[object, ...]:
     """Return a constant so that `1`, `1.0` and `True` differ, as do `0.0` and `-0.0`."""
     if isinstance(constant, CodeType):
         return CodeType, *_essence(constant)
     if type(constant) is tuple:
-        return tuple, *map(told, constant)
+        return tuple, *map(typed, constant)
     if type(constant) is frozenset or type(constant) is set:
-        return type(constant), frozenset(map(told, constant))
+        return type(constant), frozenset(map(typed, constant))
     if type(constant) is list:
-        return list, *map(told, constant)
+        return list, *map(typed, constant)
     if type(constant) is dict:
-        return dict, *(told(each) for each in constant.items())
+        return dict, *(typed(each) for each in constant.items())
     return type(constant), repr(constant)

@@ -146,20 +146,20 @@ class Constant(Expression):
 
     def __eq__(self, other: object) -> bool:
         # Not by `==` of the values: 1, 1.0 and True are equal, as 0.0 and -0.0 are.
-        return isinstance(other, Constant) and _told(self.value) == _told(other.value)
+        return isinstance(other, Constant) and _typed(self.value) == _typed(other.value)
 
     @remembered
     def __hash__(self) -> int:
-        return hash(_told(self.value))
+        return hash(_typed(self.value))
 
 
-def _told(value: Any) -> tuple[Any, ...]:
+def _typed(value: Any) -> tuple[Any, ...]:
     if type(value) is tuple:
-        return tuple, *map(_told, value)
+        return tuple, *map(_typed, value)
     if type(value) is frozenset:
-        return frozenset, frozenset(map(_told, value))
+        return frozenset, frozenset(map(_typed, value))
     if type(value) is re.Pattern:
-        return re.Pattern, *_told(value.pattern), value.flags
+        return re.Pattern, *_typed(value.pattern), value.flags
     if type(value) in (dict, list, set) or isinstance(value, type | enum.Enum):
         return type(value), id(value)
     return type(value), repr(value)

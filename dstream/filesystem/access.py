@@ -145,13 +145,13 @@ def refuse_other_format(name: str, head: bytes, *, wanted: str = "text", is_insi
         advice = "decompress it before" if found.endings and (is_inside or wanted == PARQUET) else found.advice
         raise SourceError(f"{name} {holds}, not {wanted}: {advice}")
     if found is None and wanted == "text":
-        for pattern, said, encoding in _WIDE:
+        for pattern, problem, encoding in _WIDE:
             if pattern.match(head):
-                raise SourceError(f"{name} {said}: read it with encoding={encoding!r}")
+                raise SourceError(f"{name} {problem}: read it with encoding={encoding!r}")
         for encoding, high in (("utf-16-le", head[1:HEAD:2]), ("utf-16-be", head[:HEAD:2])):
             if _is_of_letters(head[:HEAD], high, encoding):
-                said = "looks like UTF-16 without a byte order mark"
-                raise SourceError(f"{name} {said}: read it with encoding={encoding!r}")
+                problem = "looks like UTF-16 without a byte order mark"
+                raise SourceError(f"{name} {problem}: read it with encoding={encoding!r}")
 
 
 def _is_of_letters(head: bytes, high: bytes, encoding: str) -> bool:

@@ -168,8 +168,8 @@ class JobConfig:
             others: the settings of all jobs.
             is_unbounded: the job has no end; one that has ignores settings of unbounded jobs.
         """
-        said = {each.name: getattr(others, each.name) for each in fields(self) if getattr(self, each.name) is None}
-        return replace(self, **{name: said[name] for name in said if is_unbounded or name not in _OF_UNBOUNDED})
+        defaults = {each.name: getattr(others, each.name) for each in fields(self) if getattr(self, each.name) is None}
+        return replace(self, **{name: defaults[name] for name in defaults if is_unbounded or name not in _OF_UNBOUNDED})
 
     @property
     def counts_items(self) -> bool:
@@ -217,9 +217,11 @@ class JobConfig:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that are set, as plain data."""
-        said = ((each.name, getattr(self, each.name)) for each in fields(self) if getattr(self, each.name) is not None)
+        set_fields = (
+            (each.name, getattr(self, each.name)) for each in fields(self) if getattr(self, each.name) is not None
+        )
         # A function is no plain data; a driver that takes the job over gets the clock of its own configuration.
-        return {name: _plain(value) for name, value in said if name != "clock"}
+        return {name: _plain(value) for name, value in set_fields if name != "clock"}
 
     @staticmethod
     def from_json(data: Any) -> JobConfig:

@@ -146,7 +146,7 @@ class Execution:
             with self._lock:
                 if self._run.give_up():
                     self._end_of_driver(error)
-            self._tell()
+            self._end_future()
             self._run.cancel()
             raise
 
@@ -245,14 +245,14 @@ class Execution:
                 except RuntimeError as error:  # No thread is to be had, as in `start`.
                     self._left.set()
                     self._end_of_driver(error)
-        self._tell_beside()
+        self._end_future_in_thread()
 
     def taken_over(self, error: JobTakenOverError) -> None:
         """End here, since another driver took the job over. The run's output is removed, unless it is committed."""
         with self._lock:
             if self._run.give_up():
                 self._finish(error)
-        self._tell_beside()
+        self._end_future_in_thread()
         self._run.cancel()  # Behind `give_up`: a void run may fail in any way, and ends nothing by that.
 
     # --------------------------------------------------------------------------------------------------- the driver
@@ -269,7 +269,7 @@ class Execution:
         except BaseException as problem:  # such as the error of a method of the user's exception
             self._end_of_driver(problem)
         finally:
-            self._tell()
+            self._end_future()
             left.set()
 
     def _end_of_driver(self, problem: BaseException) -> None:
@@ -478,7 +478,7 @@ class Execution:
         self.error, self.has_ended = error, True
         self._asked.set()  # Of a job that another driver has taken over, this one may still wait to be resumed.
 
-    def _tell(self) -> None:
+    def _end_future(self) -> None:
         """End the future of the job, if the job has ended.
 
         The lock is not held: a callback of theirs may wait for another thread, which asks the job for something.
@@ -490,10 +490,10 @@ class Execution:
         except BaseException:  # Such as SystemExit of a callback, which ends nothing but itself.
             _log.exception("a callback of the future of %s failed", self.lease.state.title)
 
-    def _tell_beside(self) -> None:
+    def _end_future_in_thread(self) -> None:
         """Do so in another thread than the one that looks after all jobs, which no callback may hold up."""
         if self.has_ended:
             try:
-                in_a_thread(self._tell, f"dstream-end-{self.lease.state.id}")
+                in_a_thread(self._end_future, f"dstream-end-{self.lease.state.id}")
             except RuntimeError:  # No thread can be started, and a caller may wait for the end.
-                self._tell()
+                self._end_future()

@@ -49,9 +49,9 @@ _LONGEST = 20_000
 
 def failure_text(error: BaseException) -> FailureText:
     """Return an exception in words."""
-    message = _said(lambda: str(error), "its message")[:_LONGEST]
+    message = _safely_written(lambda: str(error), "its message")[:_LONGEST]
     # Of a long traceback the end is kept, where the exception is and the line that raised it.
-    shown = _said(lambda: "".join(traceback.format_exception(error)), "its traceback")[-_LONGEST:]
+    shown = _safely_written(lambda: "".join(traceback.format_exception(error)), "its traceback")[-_LONGEST:]
     return FailureText(class_name(type(error)), message, tuple(_notes(error)), shown)
 
 
@@ -62,12 +62,12 @@ def _notes(error: BaseException) -> Iterator[str]:
     # Not `error.__notes__`: the class of a user may override `__getattribute__`, and raise anything there.
     notes = BaseException.__getattribute__(error, "__dict__").get("__notes__")
     for note in notes[:_MOST_NOTES] if isinstance(notes, list | tuple) else ():
-        yield _said(partial(str, note), "this note")[:_LONGEST]
+        yield _safely_written(partial(str, note), "this note")[:_LONGEST]
 
 
-def _said(say: Callable[[], str], what: str) -> str:
+def _safely_written(write: Callable[[], str], what: str) -> str:
     try:
-        return say()
+        return write()
     except BaseException as problem:  # A class of the user's may raise anything there.
         return f"({what} cannot be shown: {type(problem).__name__})"
 

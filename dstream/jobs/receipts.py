@@ -57,7 +57,7 @@ class StagedLetters:
         self._begin = begin
         self.count = 0
         self._receipts: list[Receipt] = []
-        self._sayings: list[Callable[[], object]] = []
+        self._reports: list[Callable[[], object]] = []
 
     @property
     def label(self) -> str:
@@ -79,20 +79,20 @@ class StagedLetters:
             self.count += 1
             yield letter
 
-    def tell(self, say: Callable[[], object]) -> None:
+    def report(self, report: Callable[[], object]) -> None:
         """Report to the user that letters were sent when they are published, if they are."""
         if self._receipts:
-            self._sayings.append(say)
+            self._reports.append(report)
 
     def published(self) -> None:
         """Report to the user the letters that are published now."""
-        sayings, self._sayings = self._sayings, []
-        for say in sayings:
-            say()
+        reports, self._reports = self._reports, []
+        for report in reports:
+            report()
 
     def forget(self) -> None:
         """Forget the letters of a run that is not published."""
-        self._receipts, self._sayings, self.count = [], [], 0
+        self._receipts, self._reports, self.count = [], [], 0
 
     def none_written(self, job: WriteJob[Any]) -> list[Receipt]:
         """Write as a sink does that gets no item, and return the receipts."""

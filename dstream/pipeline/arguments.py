@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from dstream.arguments import hint_of_a_collector, is_sink, kind_of, optional_running, running_function
-from dstream.base.logging import is_heard, tell
+from dstream.base.logging import is_enabled, log_line
 from dstream.errors import UnsupportedError
 from dstream.plan import Node, Peek, called, here, shown_function
 from dstream.spi import AggregateOperation, OpenedLater, Service
@@ -221,8 +221,8 @@ class Logged:
     def __call__(self, item: Any) -> None:
         """Log one item, if the logger has a listener."""
         logger = logging.getLogger(f"dstream.peek.{self.stage}")
-        if is_heard(logger) and (self.should_log is None or self.should_log(item)):
-            tell(logger, self.to_string(item))
+        if is_enabled(logger) and (self.should_log is None or self.should_log(item)):
+            log_line(logger, self.to_string(item))
 
 
 def under_the_name(node: Node, stage: str) -> Node:

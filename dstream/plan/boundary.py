@@ -37,7 +37,7 @@ class explained:
     def __exit__(self, kind: object, error: BaseException | None, traceback: TracebackType | None) -> None:
         if error is None or isinstance(error, GeneratorExit):
             return
-        arrived = self._told(error) if isinstance(error, Exception) else error
+        arrived = self._described(error) if isinstance(error, Exception) else error
         if not is_full():
             shorten(arrived)
         if arrived is not error:
@@ -47,13 +47,13 @@ class explained:
             finally:
                 BaseException.__setattr__(arrived, "__context__", behind)  # Not the one that it is a copy of.
 
-    def _told(self, error: Exception) -> Exception:
+    def _described(self, error: Exception) -> Exception:
         try:
-            from dstream.plan.failure_messages import tell  # imported late: needed for failures alone
+            from dstream.plan.failure_messages import described  # imported late: needed for failures alone
 
-            return tell(error, self._root, self._call, self._place or call_site())
+            return described(error, self._root, self._call, self._place or call_site())
         except Exception as problem:
             # The user's exception matters more than what can be said about it.
-            said = f"(dstream could not say more about it: {type(problem).__name__}: {problem})"
-            error.__dict__.setdefault("__notes__", []).append(said)
+            note = f"(dstream could not say more about it: {type(problem).__name__}: {problem})"
+            error.__dict__.setdefault("__notes__", []).append(note)
             return error

@@ -36,10 +36,10 @@ from dstream.plan.steps import SourceLocation, Step
 from dstream.plan.walk import topological
 from dstream.values.user_functions import shown_function
 
-__all__ = ["happened_otherwise", "tell", "to_do"]
+__all__ = ["described", "happened_otherwise", "to_do"]
 
 
-def tell(error: Exception, root: Node, call: str, place: SourceLocation | None) -> Exception:
+def described(error: Exception, root: Node, call: str, place: SourceLocation | None) -> Exception:
     """Return `error` with its three notes, whose `failure` can replay the step; earlier notes are retained.
 
     It is a copy of `error` if that object describes another raise.

@@ -184,8 +184,8 @@ class Delivery(Protocol):
         """Commit `letters`, all of them or none."""
         ...
 
-    def tell(self, say: Callable[[], object]) -> None:
-        """Call `say`, which reports to the user that letters were sent, after they were sent."""
+    def report(self, report: Callable[[], object]) -> None:
+        """Call `report`, which writes to the user that letters were sent, after they were sent."""
         ...
 
 

@@ -117,9 +117,9 @@ class GraphShard:
 
     def _ended(self, moment: EpochTime) -> list[int]:
         """Return the inlets that have ended; by those between parts, processors send their end themselves."""
-        return [number for number, each in enumerate(self._graph.inlets) if self._is_told(number, each, moment)]
+        return [number for number, each in enumerate(self._graph.inlets) if self._has_ended(number, each, moment)]
 
-    def _is_told(self, number: int, edge: GraphEdge, moment: EpochTime) -> bool:
+    def _has_ended(self, number: int, edge: GraphEdge, moment: EpochTime) -> bool:
         return number in moment.ended and not edge.carries_blocks
 
     def _of_time(self, moment: EpochTime) -> Iterator[GraphArrival]:

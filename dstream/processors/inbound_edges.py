@@ -108,7 +108,7 @@ class LeastWatermark:
     """
 
     def __init__(self, senders: Iterable[Sender]) -> None:
-        self._told: dict[Sender, int | None] = dict.fromkeys(senders, NO_WATERMARK)
+        self._reported: dict[Sender, int | None] = dict.fromkeys(senders, NO_WATERMARK)
         self._last = NO_WATERMARK
         self._was_idle = False
 
@@ -120,25 +120,25 @@ class LeastWatermark:
             mark: its watermark; `IDLE`: it holds time back no longer, until it sends something; `ENDED`: for good.
         """
         if isinstance(mark, Watermark):
-            self._told[sender] = mark.timestamp
+            self._reported[sender] = mark.timestamp
         elif mark is Mark.IDLE:
-            self._told[sender] = None
+            self._reported[sender] = None
         else:
-            self._told.pop(sender, None)
+            self._reported.pop(sender, None)
         return self._moved()
 
-    def heard(self, sender: Sender) -> None:
+    def received(self, sender: Sender) -> None:
         """Take note of items: a sender that was idle holds time back again, where time is now."""
         # None is a sender that is idle; one that has ended is not there.
-        if self._told.get(sender, 0) is None:
-            self._told[sender] = self._last
+        if self._reported.get(sender, 0) is None:
+            self._reported[sender] = self._last
             self._was_idle = False
 
     def _moved(self) -> Watermark | Mark | None:
-        holding = [told for told in self._told.values() if told is not None]
+        holding = [reported for reported in self._reported.values() if reported is not None]
         if not holding:
-            is_news = bool(self._told) and not self._was_idle
-            self._was_idle = bool(self._told)
+            is_news = bool(self._reported) and not self._was_idle
+            self._was_idle = bool(self._reported)
             return Mark.IDLE if is_news else None
         self._was_idle = False
         least = min(holding)
@@ -149,12 +149,12 @@ class LeastWatermark:
 
     def state(self) -> tuple[dict[Sender, int | None], int]:
         """Return the state for `restore`."""
-        return dict(self._told), self._last
+        return dict(self._reported), self._last
 
     def restore(self, state: tuple[dict[Sender, int | None], int]) -> None:
         """Restore the result of `state`; the senders are the same."""
-        told, self._last = state
-        self._told = dict(told)
+        reported, self._last = state
+        self._reported = dict(reported)
 
 
 _BLOCK = 1024

@@ -289,7 +289,7 @@ class ProcessorTasklet:
             ordinal, sender, what = found
             if isinstance(what, list):
                 self.received[ordinal] += len(what)
-                self._least.heard((ordinal, sender))
+                self._least.received((ordinal, sender))
                 self._ordinal = ordinal
                 self._inbox.fill(what)
                 return True

@@ -293,8 +293,8 @@ def to_file(
     """
     given: Any = os.fspath(path) if isinstance(path, os.PathLike) else path
     given = checked_text(given, "path")
-    said, compression = format_of_path(given, format, compression)
-    form = checked_format(said, to_string, columns, encoding, compression, checked_partitions(None))
+    named, compression = format_of_path(given, format, compression)
+    form = checked_format(named, to_string, columns, encoding, compression, checked_partitions(None))
     if on_existing not in get_args(OnExistingFile):
         raise ValueError(f"on_existing must be 'overwrite' or 'refuse', not {on_existing!r}")
     place, name = _place_and_name(given)

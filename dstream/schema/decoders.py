@@ -59,19 +59,19 @@ class DecodeError(ValueError):
         """Return the error with the name of the enclosing field."""
         return DecodeError(self.reason, name, *self.place)
 
-    def said(self, unit: str) -> str:
+    def message(self, unit: str) -> str:
         """Return the reason behind the place, which is one in a field or in a column."""
         place = "".join(part if part.startswith("[") else f".{part}" for part in self.place).removeprefix(".")
         return f"{unit} {place}: {self.reason}" if place else self.reason
 
     def plain(self) -> ValueError:
         """Return the error as users see it, without a class of this module."""
-        found = ValueError(self.said("field"))
+        found = ValueError(self.message("field"))
         found.__cause__ = self.__cause__
         return found
 
     def __str__(self) -> str:
-        return self.said("field")
+        return self.message("field")
 
 
 class Decoder(Protocol):
@@ -353,7 +353,7 @@ def _key(form: Decoder, key: Any) -> Any:
     try:
         return form.made(key)
     except DecodeError as error:
-        raise DecodeError(f"a key: {error.said('field')}") from error.__cause__
+        raise DecodeError(f"a key: {error.message('field')}") from error.__cause__
 
 
 @dataclass(frozen=True)

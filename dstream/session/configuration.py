@@ -121,8 +121,8 @@ class Setting:
         if isinstance(self.value, Mapping):
             return ", ".join(self.value)
         if is_dataclass(self.value):  # Only the set fields of a `JobConfig`; its class is not imported for this.
-            said = ((each.name, getattr(self.value, each.name)) for each in fields(self.value))
-            return ", ".join(f"{name}={shown_url(str(value))}" for name, value in said if value is not None)
+            values = ((each.name, getattr(self.value, each.name)) for each in fields(self.value))
+            return ", ".join(f"{name}={shown_url(str(value))}" for name, value in values if value is not None)
         return shown_url(str(self.value))
 
 
@@ -140,8 +140,8 @@ class Configuration:
         """Return the origin of the engine, unless it is the caller's, and its choice; in parentheses, or ""."""
         setting = self.settings["engine"]
         # The master is shown together with the engine.
-        said = "" if setting.origin in ("argument", "default", _OF_A_MASTER) else self.origin_of("engine")
-        reasons = "; ".join(filter(None, (said, self.engine_choice())))
+        origin = "" if setting.origin in ("argument", "default", _OF_A_MASTER) else self.origin_of("engine")
+        reasons = "; ".join(filter(None, (origin, self.engine_choice())))
         return reasons and f" ({reasons})"
 
     def origin_of(self, name: str) -> str:
@@ -261,9 +261,9 @@ def _in_file(file: ConfigurationFile, name: str, value: Any) -> Any:
         return _checked(_KEYS[name], file.place(name), value)
     from dstream.session.job_config import job_table  # lazily: few programs configure all jobs
 
-    said = job_table(file, value)
-    folder = None if said.files_at is None else local_folder(said.files_at)
-    return said if folder is None else replace(said, files_at=os.path.join(os.path.dirname(file.path), folder))
+    job = job_table(file, value)
+    folder = None if job.files_at is None else local_folder(job.files_at)
+    return job if folder is None else replace(job, files_at=os.path.join(os.path.dirname(file.path), folder))
 
 
 def _checked(key: _Key, place: str, value: Any) -> Any:

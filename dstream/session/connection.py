@@ -403,7 +403,7 @@ class _AutoStart:
             SparkStart(
                 self._spark,
                 functools.partial(self._beside, elsewhere=True),
-                progress.tell,
+                progress.report,
                 begun,
                 chosen["warm"] is not False,
                 progress.of_start,

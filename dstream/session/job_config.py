@@ -36,21 +36,21 @@ def job_table(file: ConfigurationFile, table: Any) -> JobConfig:
     if not isinstance(table, dict):
         raise ConfigurationError(f"{file.place('job')} must be a table, [job]")
     names = [each.name for each in dataclasses.fields(JobConfig)]
-    said: dict[str, Any] = {}
+    known: dict[str, Any] = {}
     for name, value in table.items():
         if name not in names:
             meant = did_you_mean(name, names, show=str) or "JobConfig has those that are"
             raise ConfigurationError(f"{file.place(name)} is no setting of jobs; {meant}")
-        said[name] = tuple(value) if isinstance(value, list) else value
+        known[name] = tuple(value) if isinstance(value, list) else value
         try:
-            JobConfig(**{name: said[name]}).check_of_all_jobs()
+            JobConfig(**{name: known[name]}).check_of_all_jobs()
         except (TypeError, ValueError, UnsupportedError) as error:
             raise ConfigurationError(_at(file.place(name), name, str(error))) from None
-    return JobConfig(**said)
+    return JobConfig(**known)
 
 
 def _at(place: str, name: str, message: str) -> str:
     """Add the location of a value to the message about it."""
-    said = message.removeprefix("JobConfig: ")
-    rest = said.removeprefix(f"{name} ")
-    return f"{place.removesuffix(',')}: {said}" if rest == said else f"{place} {rest}"
+    problem = message.removeprefix("JobConfig: ")
+    rest = problem.removeprefix(f"{name} ")
+    return f"{place.removesuffix(',')}: {problem}" if rest == problem else f"{place} {rest}"

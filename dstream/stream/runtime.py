@@ -283,9 +283,9 @@ class Delivery:
         # By the engine of this process, where the letters are, whichever engine runs the stream.
         write(runtime, Read(_Letters(letters), step=Step("dead letters")), self.reducer, runtime.engine_here)
 
-    def tell(self, say: Callable[[], object]) -> None:
+    def report(self, report: Callable[[], object]) -> None:
         """Report to the user that letters were sent; they are committed."""
-        say()
+        report()
 
     def staged(self, letters: Iterable[DeadLetter], writer: Writer | MapWriter) -> Sequence[Receipt]:
         """Write the letters with a writer of the reducer, and return its receipts."""

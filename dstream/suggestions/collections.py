@@ -204,7 +204,7 @@ def _of_streams() -> dict[str, str]:
     """Return names behind `stream()`: the operations of a stream, and the names of other libraries for them."""
     names = [name for name in dir(Stream) if not name.startswith("_") and name not in _NOT_OF_COLLECTIONS]
     own = {plain(name): f"stream().{name}(...)" for name in names}
-    return {name: f"stream().{said}" for name, said in ELSEWHERE.items() if said.partition("(")[0] in names} | own
+    return {name: f"stream().{call}" for name, call in ELSEWHERE.items() if call.partition("(")[0] in names} | own
 
 
 _NOT_OF_COLLECTIONS = {

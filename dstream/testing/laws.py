@@ -300,5 +300,5 @@ def _pairs(inputs: Iterable[Iterable[Any]]) -> list[tuple[int, Any]]:
 
 def _in_words_of_operations(found: str, arity: int) -> str:
     words = {"the supplier": "create", "the finisher": "finish", "the combiner": "combine", "deducting": "deduct"}
-    said = re.sub(f"^({'|'.join(words)})", lambda match: words[match[1]], found)
-    return said if arity == 1 else f"{said} (items stand behind the numbers of their inputs)"
+    renamed = re.sub(f"^({'|'.join(words)})", lambda match: words[match[1]], found)
+    return renamed if arity == 1 else f"{renamed} (items stand behind the numbers of their inputs)"

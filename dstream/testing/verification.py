@@ -177,9 +177,9 @@ class VerifiedProcessor:
         for run in self.runs:
             for ordinal, (wanted, emitted) in enumerate(zip(expected, self._emitted(run, expected), strict=True)):
                 if not self.checker(wanted, emitted):
-                    raise AssertionError(self._told(run, ordinal, wanted, emitted))
+                    raise AssertionError(self._message(run, ordinal, wanted, emitted))
 
-    def _told(self, run: str, ordinal: int, wanted: list[Any], emitted: list[Any]) -> str:
+    def _message(self, run: str, ordinal: int, wanted: list[Any], emitted: list[Any]) -> str:
         in_any_order = difference_in_any_order(wanted, emitted)
         found = in_any_order or difference(wanted, emitted) or "the checker says that it is not the same"
         order = "" if in_any_order else ", in another order"

@@ -51,7 +51,7 @@ def milliseconds(value: int | timedelta, name: str) -> int:
     """
     found = _whole_milliseconds(value, name) if isinstance(value, timedelta) else _integer(value)
     if found is None:
-        raise TypeError(f"{name} must be milliseconds as int, or a timedelta, not {_told(value)}")
+        raise TypeError(f"{name} must be milliseconds as int, or a timedelta, not {_shown(value)}")
     if not 0 <= found < MOST_INSTANT:
         raise ValueError(f"{name} must be from 0 up to 2**62 milliseconds, not {value!r}")
     return found
@@ -75,7 +75,7 @@ def seconds(value: float | timedelta, name: str) -> float:
     if isinstance(value, timedelta):
         value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} must be seconds as a number, or a timedelta, not {_told(value)}")
+        raise TypeError(f"{name} must be seconds as a number, or a timedelta, not {_shown(value)}")
     if not 0 <= value < math.inf:
         raise ValueError(f"{name} must be a finite number of seconds, at least 0, not {value!r}")
     return float(value)
@@ -98,7 +98,7 @@ def instant(value: Any) -> int:
     found = value if type(value) is int else _of_datetime(value) if isinstance(value, datetime) else _integer(value)
     if found is None:
         raise TypeError(
-            f"a timestamp must be milliseconds since 1970 as int, or a datetime with a time zone, not {_told(value)}"
+            f"a timestamp must be milliseconds since 1970 as int, or a datetime with a time zone, not {_shown(value)}"
         )
     if not -MOST_INSTANT < found < MOST_INSTANT:
         raise ValueError(f"a timestamp must be less than 2**62 milliseconds away from 1970, not {value!r}")
@@ -128,7 +128,7 @@ def _integer(value: Any) -> int | None:
         return None
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else type(value).__name__
 

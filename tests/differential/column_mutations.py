@@ -346,7 +346,7 @@ MUTATIONS = of_columns([
     ("dstream.spi.columns", "before=(*before, *self.before)", "before=before"),
     ("dstream.expressions.resolution", "    if file is None or names.get(\"__file__\") != file:", "    if False:"),
     ("dstream.expressions.resolution", "not all(isinstance(each, _OF_LITERALS) for each in ast.walk(expression))", "False"),
-    ("dstream.expressions.resolution", "told(value) == told(written)", "value == written"),
+    ("dstream.expressions.resolution", "typed(value) == typed(written)", "value == written"),
     ("dstream.expressions.resolution", "if not is_constant_of_module(fn, name, value):", "if False:"),
     ("dstream.expressions.source", "                if counts[name] == 1:", "                if True:"),
     ("dstream.expressions.source", "if _UNSEEN in counts or any(map(_binds_unseen, ast.walk(module))):", "if False:"),

@@ -55,7 +55,7 @@ MUTATIONS: list[Mutation] = [
     (_FORMS, "each.number not in own", "True"),
     ("dstream.expressions.statements", "    check_known(tried, statement.lineno)\n", ""),
     (_READING, "        if function.captured & body.shadowed:\n", "        if False:\n"),
-    (_READING, "told(literals[name]) == told(defaults[name])", "True"),
+    (_READING, "typed(literals[name]) == typed(defaults[name])", "True"),
     (_CALLS, "return isinstance(kind, type) and _fields(kind) is not None", "return isinstance(kind, type)"),
     (_NAMES, "return value == written if is_pattern else", "return True if is_pattern else"),
     (_CALLS, "        and not hasattr(kind, \"__post_init__\")\n", ""),

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from dstream.base.logging import tell
+from dstream.base.logging import log_line
 from dstream.core import DAG, AbstractProcessor, Edge, processors
 from dstream.plan.processor_graph import GraphVertex, VertexGraph
 from dstream.plan.steps import Step
@@ -59,7 +59,7 @@ def test_a_worker_prints_what_was_asked_for_where_the_caller_has_no_logging(monk
     cut_off(monkeypatch)
     elsewhere(logging.INFO).begin()
     elsewhere(logging.WARNING, has_handlers=False).begin()
-    tell(PROCESSORS.getChild("words.0"), "Input from ordinal 0: to")
+    log_line(PROCESSORS.getChild("words.0"), "Input from ordinal 0: to")
     PROCESSORS.getChild("words.0").info("more")
 
     assert capsys.readouterr().err == "dstream.core.words.0: Input from ordinal 0: to\n"
@@ -69,7 +69,7 @@ def test_a_worker_is_quiet_where_the_caller_hears_of_warnings_alone(monkeypatch,
     """Nothing that was asked for is printed past the logging of the user."""
     cut_off(monkeypatch)
     elsewhere(logging.WARNING).begin()
-    tell(PROCESSORS.getChild("words.0"), "Input from ordinal 0: to")
+    log_line(PROCESSORS.getChild("words.0"), "Input from ordinal 0: to")
 
     assert capsys.readouterr().err == ""
 

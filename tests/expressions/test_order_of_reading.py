@@ -11,7 +11,7 @@ import pytest
 
 from dstream.expressions import Applied, Argument, Constant, Let, Routine
 from dstream.expressions.reader import Unreadable, read
-from dstream.expressions.source import told
+from dstream.expressions.source import typed
 
 
 def _second_first(x: Any) -> Any:
@@ -101,7 +101,7 @@ def test_a_tuple_is_a_constant_if_its_members_are(held: Any) -> None:
 def test_constants_of_two_forms_are_told_apart() -> None:
     """A source whose 0.0 has become -0.0 is another one."""
     forms = (0.0, -0.0, 0, False, (0.0,), (-0.0,), (0,))
-    assert len({told(form) for form in forms}) == len(forms)
+    assert len({typed(form) for form in forms}) == len(forms)
 
 
 def test_what_is_called_is_read_with_the_defaults_that_it_has_now() -> None:

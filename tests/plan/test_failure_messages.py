@@ -9,7 +9,7 @@ import pytest
 from dstream import errors
 from dstream.failures import MISSING, Failure, attach, blame, failure
 from dstream.plan import Collect, Distinct, Filter, Map, Sorted, SourceLocation, Step, explained
-from dstream.plan.failure_messages import tell
+from dstream.plan.failure_messages import described
 from dstream.plan.walk import last_step, steps_of, topological
 
 USER = "/home/ada/orders.py"
@@ -40,7 +40,7 @@ def told(root, fn, item, number=2):
     except Exception as error:
         error.__traceback__ = error.__traceback__.tb_next  # This function stands where dstream would.
         blame(error, steps_of(topological(root))[number - 1], item)
-        tell(error, root, "to_list", SourceLocation(USER, 50))
+        described(error, root, "to_list", SourceLocation(USER, 50))
         return error.__notes__
 
 
@@ -129,7 +129,7 @@ def test_an_error_of_dstream_is_told_in_words_that_fit(source, kind):
     root = Distinct(source)
     error = kind("bad")
     blame(error, last_step(root))
-    tell(error, root, "to_list", None)
+    described(error, root, "to_list", None)
     happened, where, to_do = error.__notes__
 
     assert where.startswith("Where: step 2 of 2, .distinct()\n")
@@ -141,7 +141,7 @@ def test_items_that_cannot_be_compared(source):
     root = Sorted(source)
     error = TypeError("'<' not supported")
     blame(error, last_step(root))
-    tell(error, root, "to_list", None)
+    described(error, root, "to_list", None)
 
     assert error.__notes__[0] == "What happened: two items cannot be compared with each other"
     assert "give sorted() a key=" in error.__notes__[2]
@@ -152,7 +152,7 @@ def test_a_duplicate_key_asks_for_a_merge(source):
     root = Collect(source, None, step=Step(".collect(to_map(...))"))
     error = errors.IllegalStateError("Duplicate key 1 (attempted merging values a and b)")
     blame(error, last_step(root))
-    tell(error, root, "collect", None)
+    described(error, root, "collect", None)
 
     assert "give the collector a merge function" in error.__notes__[2]
 
@@ -161,7 +161,7 @@ def test_an_error_that_blames_no_step_shows_the_chain(source, inverse):
     """And where the pipeline was run."""
     error = errors.EngineError("gone")
     attach(error, Failure(None, advice="wait"))
-    tell(error, chain(source, inverse), "to_list", SourceLocation(USER, 50))
+    described(error, chain(source, inverse), "to_list", SourceLocation(USER, 50))
     _, where, to_do = error.__notes__
 
     assert where.splitlines()[0] == (

@@ -173,7 +173,7 @@ class Letters(list):
     def __call__(self, letters):
         self.extend(letter.item for letter in letters)
 
-    def tell(self, say):
+    def report(self, say):
         say()
 
 

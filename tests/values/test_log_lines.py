@@ -12,10 +12,10 @@ ROOT = Path(__file__).parents[2]
 RUN = """
 import logging
 {}
-from dstream.base.logging import is_heard, tell
+from dstream.base.logging import is_enabled, log_line
 logger = logging.getLogger("dstream.peek.words")
-print(is_heard(logger))
-tell(logger, "100 %s")
+print(is_enabled(logger))
+log_line(logger, "100 %s")
 """
 
 

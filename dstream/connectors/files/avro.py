@@ -81,8 +81,8 @@ class _Unread:
     def misread(self, file: File) -> Misread:
         """Return the error and the dead letter of these records."""
         others = f" (left out with it, of the same block: {self.count - 1:,} more)" if self.count > 1 else ""
-        said = f"{self.problem}{others}" if self.problem.startswith(":") else f" {self.problem}{others}"
-        return misread_at(file, lambda: self.first, repr(self.data), ValueError(said.lstrip(": ")), said, unit="record")
+        text = f"{self.problem}{others}" if self.problem.startswith(":") else f" {self.problem}{others}"
+        return misread_at(file, lambda: self.first, repr(self.data), ValueError(text.lstrip(": ")), text, unit="record")
 
 
 class _RecordsOfFile:

@@ -220,8 +220,8 @@ class RowsOfFile:
         self._lines.done = self._line_num
         return tuple(row)
 
-    def _bad_header(self, said: str) -> SourceError:
-        return SourceError(f"{self._file.name}, line {self._line_num:,}: {said}")
+    def _bad_header(self, problem: str) -> SourceError:
+        return SourceError(f"{self._file.name}, line {self._line_num:,}: {problem}")
 
     def _maker(self, names: tuple[str, ...], empty_is_none: bool) -> Callable[[Sequence[Any]], Any]:
         if self._form is not None:
@@ -262,7 +262,7 @@ class RowsOfFile:
             return damage
         text, reason = (
             self._lines.text_up_to(last),
-            problem.said("column") if isinstance(problem, DecodeError) else str(problem),
+            problem.message("column") if isinstance(problem, DecodeError) else str(problem),
         )
         if isinstance(problem, csv.Error):
             other = self._delimiters

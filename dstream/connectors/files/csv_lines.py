@@ -191,8 +191,8 @@ class CsvInput:
                 numbers = LineNumbers(self._part, self._encoding, self._most)
                 raise numbers.undecodable(block, 0, self._given).error()
             if isinstance(block, TooLong) and block.has_quote:
-                said = f" {block.error} and a quote, so that it is not known where the next record begins"
-                raise misread_at(self._part.file, lambda: self._given, block[0], block.error, said).error()
+                problem = f" {block.error} and a quote, so that it is not known where the next record begins"
+                raise misread_at(self._part.file, lambda: self._given, block[0], block.error, problem).error()
             if not given and not isinstance(block, TooLong):
                 blank_sep_line(self._part.file.name, block, self._delimiter)
             self._held = [each for each in self._held if each.before + len(each.lines) > self.done]
@@ -222,9 +222,9 @@ class CsvInput:
             return
         if self.rows:
             raise FullError
-        said = f" begins a record of more than max_record={self._most:,} characters: is a quote never closed"
+        problem = f" begins a record of more than max_record={self._most:,} characters: is a quote never closed"
         text = "".join(itertools.islice(self.up_to(self._given), LINES))
-        raise misread_at(self._part.file, lambda: self.done + 1, text, ValueError(said[1:]), said).error()
+        raise misread_at(self._part.file, lambda: self.done + 1, text, ValueError(problem[1:]), problem).error()
 
     def _blocks(self) -> Generator[list[str], None, None]:
         if splits_at_newlines(self._encoding):
@@ -253,8 +253,8 @@ class CsvInput:
                 # Its error counts from some buffer's start. Reading the file as lines yields the line number.
                 if self._part.file.size is None:  # A pipe cannot be read again.
                     bad = error.object[error.start : error.end][:20]
-                    said = f"line {number + 1:,} or behind it: {bad!r} is not {self._encoding} ({error.reason})"
-                    raise SourceError(f"{self._part.file.name}, {said}") from error
+                    problem = f"line {number + 1:,} or behind it: {bad!r} is not {self._encoding} ({error.reason})"
+                    raise SourceError(f"{self._part.file.name}, {problem}") from error
                 collections.deque(line_blocks(self._part, self._encoding, self._most), maxlen=0)
                 raise
 
@@ -281,8 +281,8 @@ class CsvInput:
                 continue
             number, words = given + place + 1, f"has more than {_FIELDS:,} fields"
             has_quote = self._dialect["quotechar"] is not None and self._dialect["quotechar"] in line
-            said = f" {words}{' and a quote, so that it is not known where the next record begins' * has_quote}"
-            misread = misread_at(self._part.file, functools.partial(int, number), line[:LINES], ValueError(words), said)
+            text = f" {words}{' and a quote, so that it is not known where the next record begins' * has_quote}"
+            misread = misread_at(self._part.file, functools.partial(int, number), line[:LINES], ValueError(words), text)
             if has_quote:
                 raise misread.error()
             self.damaged[number] = misread
@@ -327,8 +327,8 @@ class CsvInput:
 
 
 def _of_nul(part: Part, number: int, line: str) -> Misread:
-    said = " holds a NUL character: is this a CSV file?"
-    return misread_at(part.file, lambda: number, line.rstrip("\r\n"), ValueError(said[1:]), said)
+    problem = " holds a NUL character: is this a CSV file?"
+    return misread_at(part.file, lambda: number, line.rstrip("\r\n"), ValueError(problem[1:]), problem)
 
 
 class QuotedFields:

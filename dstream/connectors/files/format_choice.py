@@ -107,14 +107,14 @@ def format_of_path(path: str, format: Any, compression: Any) -> tuple[Any, Any]:
     if format == "delta":
         raise ValueError("a table of Delta is a folder: to_files(folder, format='delta') writes it")
     ending, packed = _suffixes(path)
-    said = _SUFFIXES.get(ending)
-    if format is None and said is None:
+    named = _SUFFIXES.get(ending)
+    if format is None and named is None:
         raise ValueError(f"{shown_url(path)!r} says no format: give it one of {', '.join(_SUFFIXES)}, or say format=")
-    if format is not None and said is not None and format != said:
+    if format is not None and named is not None and format != named:
         raise ValueError(
-            f"{shown_url(path)!r} is named as a file of {said} is, and format={format!r}: readers go by the name"
+            f"{shown_url(path)!r} is named as a file of {named} is, and format={format!r}: readers go by the name"
         )
-    format = said if format is None else format
+    format = named if format is None else format
     if packed and format in ("parquet", "avro"):
         raise ValueError(
             f"{format} compresses inside of the file: leave {packed} out of {shown_url(path)!r}, say compression="

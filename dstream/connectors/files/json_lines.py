@@ -125,14 +125,14 @@ class JsonReader:
             value = json.loads(line, parse_float=self.parse_float)
             value = value if self.form is None else self.form.made(value)
         except DecodeError as error:
-            problem, said = error, f": {error}"
+            problem, description = error, f": {error}"
         except (ValueError, RecursionError) as error:
             begins_file = number == 1 and not numbers.part.start
-            problem, said = error, f" {json_problem(error, line if begins_file else None)}"
+            problem, description = error, f" {json_problem(error, line if begins_file else None)}"
         else:
             yield value
             return
-        yield from misread(misread_at(numbers.part.file, lambda: numbers.number(number), line, problem, said))
+        yield from misread(misread_at(numbers.part.file, lambda: numbers.number(number), line, problem, description))
 
     def _damaged(self, block: Damaged, given: int, numbers: LineNumbers, misread: OnMisread) -> Iterator[Sequence[Any]]:
         for place, line in enumerate(block):

@@ -133,8 +133,8 @@ class LineNumbers:
         if not isinstance(problem, UnicodeDecodeError):
             return misread_at(self.part.file, lambda: self.number(line), text, problem, f" {problem}")
         if place != min(block.bad):
-            said = f" is not {self._encoding}"
-            return misread_at(self.part.file, lambda: self.number(line), text, problem, said)
+            description = f" is not {self._encoding}"
+            return misread_at(self.part.file, lambda: self.number(line), text, problem, description)
 
         def error() -> SourceError:
             found = _undecodable(self.part, self.number(line), block.byte, self._encoding, problem)
@@ -406,8 +406,8 @@ def _short(lines: list[str], file: File, given: int, most: int) -> Iterator[list
 
 def too_long(file: File, number: int, text: str, most: int) -> SourceError:
     """Return the error of a line with too many characters, behind which no line is looked for."""
-    said = f" has more than max_record={most:,} characters"
-    return misread_at(file, lambda: number, text, ValueError(said[1:]), said).error()
+    description = f" has more than max_record={most:,} characters"
+    return misread_at(file, lambda: number, text, ValueError(description[1:]), description).error()
 
 
 def _decodable(decoder: io.IncrementalNewlineDecoder, state: tuple[bytes, int], block: bytes, bad: int) -> str:

@@ -386,7 +386,7 @@ def opened_parquet(file: File) -> Iterator[OpenParquet]:
 
 def misread_row(file: File, number: int, row: dict[str, Any], problem: DecodeError) -> Misread:
     """Return the report on a row that becomes no item, by its number in the file, from 1."""
-    return misread_at(file, lambda: number, repr(row), problem, f": {problem.said('column')}", unit="row")
+    return misread_at(file, lambda: number, repr(row), problem, f": {problem.message('column')}", unit="row")
 
 
 def batches(parquet: OpenParquet, groups: Sequence[RowGroup], columns: Sequence[str]) -> Iterator[Any]:
@@ -459,8 +459,8 @@ def _cut(parquet: OpenParquet, file: Any, group: RowGroup, columns: Sequence[str
 
 def too_large(file: File, number: int) -> SourceError:
     """Return the error for a row that takes more memory than any may."""
-    told = f"row {number} takes more than {LARGEST_ROW:,} bytes with the values of its dictionaries"
-    return SourceError(f"{file.name}, {told}; read other columns with columns=")
+    problem = f"row {number} takes more than {LARGEST_ROW:,} bytes with the values of its dictionaries"
+    return SourceError(f"{file.name}, {problem}; read other columns with columns=")
 
 
 def _large_values(parquet: OpenParquet, group: RowGroup, columns: Sequence[str], rows: int) -> _Large:

@@ -215,8 +215,11 @@ class RecordFiles(NamesOfStreams):
         return RecordSplit(parts, self.format, self.options.with_path)
 
     def __repr__(self) -> str:
-        said = {"with_path": self.options.with_path or None, "on_bad": self.on_bad if self.on_bad != "fail" else None}
-        call = written_call(self.maker, self.paths, **dict(self.shown), **said)
+        options = {
+            "with_path": self.options.with_path or None,
+            "on_bad": self.on_bad if self.on_bad != "fail" else None,
+        }
+        call = written_call(self.maker, self.paths, **dict(self.shown), **options)
         return call if self.into is None else f"{call[:-1]}, into={self.into.label})"
 
 
@@ -324,7 +327,7 @@ class _Instead:
 
 
 def misread_at(
-    file: File, number: Callable[[], int], text: str, problem: Exception, said: str, *, unit: str = "line"
+    file: File, number: Callable[[], int], text: str, problem: Exception, description: str, *, unit: str = "line"
 ) -> Misread:
     """Return a format's report on a bad record.
 
@@ -333,7 +336,7 @@ def misread_at(
         number: gives that of its first line.
         text: that of the record.
         problem: the error of the parser.
-        said: the words behind the place in the message.
+        description: the words behind the place in the message.
         unit: the thing that is numbered.
     """
     from dstream.schema.decoders import DecodeError  # here: only a bad record needs it
@@ -344,7 +347,7 @@ def misread_at(
         return BadRecord(file.name, number(), _cut(text, LONGEST_TEXT))
 
     def error() -> SourceError:
-        found = SourceError(f"{file.name}, {unit} {number():,}{said}: {_cut(text, SHOWN)}")
+        found = SourceError(f"{file.name}, {unit} {number():,}{description}: {_cut(text, SHOWN)}")
         found.__cause__ = seen
         return found
 

@@ -179,17 +179,17 @@ class ConsumerClient:
     def __init__(self, wanted: OffsetRange, *, is_one_of_many: bool = False) -> None:
         from confluent_kafka import Consumer, TopicPartition
 
-        self._said = ""
+        self._last_error = ""
         self._place = TopicPartition(wanted.topic, wanted.partition, wanted.start)
         defaults = {**DEFAULTS, **(_OF_MANY if is_one_of_many else {})}
-        self._consumer = Consumer(wanted.settings.for_client(defaults, {**FIXED, "error_cb": self._heard}))
+        self._consumer = Consumer(wanted.settings.for_client(defaults, {**FIXED, "error_cb": self._on_error}))
         self._consumer.assign([self._place])
         self._ahead: list[Message] = []  # They were fetched with others, and belong to the next range.
         self.position = wanted.start
         self.kept_at = 0.0
 
-    def _heard(self, error: KafkaError) -> None:
-        self._said = error.str()
+    def _on_error(self, error: KafkaError) -> None:
+        self._last_error = error.str()
 
     def messages(self, wanted: OffsetRange) -> Iterator[list[Message]]:
         """Yield the messages of a range that begins at the position of this client, or behind it."""
@@ -202,7 +202,7 @@ class ConsumerClient:
             elif time.monotonic() - since > PATIENCE:
                 if self._is_gone(wanted.topic):
                     raise self._failure(wanted, "the topic is gone")
-                reason = f"no answer for {PATIENCE:g} s ({self._said or 'no error was reported'})"
+                reason = f"no answer for {PATIENCE:g} s ({self._last_error or 'no error was reported'})"
                 raise self._failure(wanted, reason, SourceUnavailableError)
             if before < wanted.start:
                 found = [message for message in found if message.offset() >= wanted.start]  # type: ignore[operator]
@@ -239,7 +239,7 @@ class ConsumerClient:
         elif not may_pass(error):
             raise self._failure(wanted, error.str())
         else:
-            self._heard(error)
+            self._on_error(error)
         return False
 
     def _go_to(self, offset: int) -> None:

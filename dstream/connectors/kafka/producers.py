@@ -62,7 +62,7 @@ class ProducerClient:
         self.producer = Producer({**settings, "error_cb": self._reports.add})
 
     @property
-    def said(self) -> str:
+    def last_error(self) -> str:
         """Why it can do nothing more, or what was wrong last."""
         return self._reports.worst
 
@@ -107,9 +107,9 @@ class MessageProducer:
         """
         for key, value, headers in messages:
             while not self._has_taken(key, value, headers):
-                self._heard(self._producer.poll, 0.05)
+                self._served(self._producer.poll, 0.05)
         # Deliveries are reported within `poll` alone, and free the queue of the client.
-        self._heard(self._producer.poll, 0)
+        self._served(self._producer.poll, 0)
 
     def _has_taken(self, key: bytes | None, value: bytes | None, headers: Any) -> bool:
         from confluent_kafka import KafkaException
@@ -136,14 +136,14 @@ class MessageProducer:
             SinkError: the cluster has refused one of these, or the client does not report its delivery.
         """
         # In steps of a second, since a message that failed ends the wait for the others.
-        while self._heard(self._producer.flush, 1):
+        while self._served(self._producer.flush, 1):
             continue
         if self._waiting:
             where = f"{self._label}: {self._settings.servers}"
             unknown = f"{where}: the client does not say what became of {self._waiting:,} messages"
             raise SinkUnavailableError(self._settings.without_secrets(unknown))
 
-    def _heard(self, serve: Callable[[float], int], seconds: float) -> int:
+    def _served(self, serve: Callable[[float], int], seconds: float) -> int:
         """Make the producer report deliveries; return the result of `serve`."""
         from confluent_kafka import KafkaException
 
@@ -191,11 +191,11 @@ class MessageProducer:
     def _failure(self, reason: KafkaError | str) -> SinkError:
         partition = None if self._unsent is None else self._unsent.partition()
         place = "" if partition is None or partition < 0 else f"partition {partition}: "
-        return failure(self._settings, self._label, reason, self._client.said, place)
+        return failure(self._settings, self._label, reason, self._client.last_error, place)
 
 
 def failure(
-    settings: KafkaSettings, label: str, reason: KafkaError | str, said: str = "", place: str = ""
+    settings: KafkaSettings, label: str, reason: KafkaError | str, last_error: str = "", place: str = ""
 ) -> SinkError:
     """Return an error that names the sink, the cluster and the partition, and has the client's message.
 
@@ -203,7 +203,7 @@ def failure(
     and a SinkUnavailableError if to try again may help.
     """
     words = reason if isinstance(reason, str) else reason.str()
-    more = f" ({said})" if said and said not in words else ""
+    more = f" ({last_error})" if last_error and last_error not in words else ""
     kind = SinkError if isinstance(reason, str) else _kind(reason)
     return kind(settings.without_secrets(f"{label}: {settings.servers}: {place}{words}{more}"))
 
@@ -400,7 +400,7 @@ class Transactions:
             client.give_up()
 
     def _failure(self, reason: KafkaError | str) -> SinkError:
-        return failure(self._settings, self._label, reason, self._client.said if self._client else "")
+        return failure(self._settings, self._label, reason, self._client.last_error if self._client else "")
 
 
 def _in_time(ask: Callable[[], object]) -> None:

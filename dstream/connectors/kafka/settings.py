@@ -211,20 +211,20 @@ class ClusterClient:
     def __init__(self, settings: KafkaSettings) -> None:
         from confluent_kafka.admin import AdminClient
 
-        self._heard = heard = deque[str](maxlen=1)
+        self._errors = errors = deque[str](maxlen=1)
 
-        def hear(error: KafkaError) -> None:
+        def on_error(error: KafkaError) -> None:
             if error.code() != error._ALL_BROKERS_DOWN:  # It follows the reason of each of them, and has none.
-                heard.append(error.str())
+                errors.append(error.str())
 
-        self.client = AdminClient(settings.for_client({}, {"error_cb": hear}))
+        self.client = AdminClient(settings.for_client({}, {"error_cb": on_error}))
 
     def forget(self) -> None:
         """Forget the reports so far, which belong to earlier calls."""
         self.client.poll(0)
-        self._heard.clear()
+        self._errors.clear()
 
-    def said(self) -> str:
+    def last_error(self) -> str:
         """Return the last report; nothing if there is none."""
         self.client.poll(0)
-        return self._heard[-1] if self._heard else ""
+        return self._errors[-1] if self._errors else ""

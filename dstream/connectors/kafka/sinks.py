@@ -355,7 +355,7 @@ def _refuse_what_is_not_there(label: str, settings: KafkaSettings, topic: str) -
         while topic not in (found := asking.client.list_topics(timeout=_PATIENCE).topics) and time.monotonic() < last:
             time.sleep(0.1)
     except KafkaException as error:
-        raise failure(settings, label, error.args[0], asking.said()) from None
+        raise failure(settings, label, error.args[0], asking.last_error()) from None
     if topic not in found:
         raise SinkError(
             f"{label}: {settings.servers} has no topic {topic!r}: make it, with as many partitions as it needs"

@@ -153,12 +153,14 @@ class TopicOffsets:
                 words = ": ".join([*places, reason.str()])
                 if not may_pass(reason):
                     raise self.failure(words) from None
-                is_late, said = time.monotonic() + _PAUSE > last, asking.said()
+                is_late, last_error = time.monotonic() + _PAUSE > last, asking.last_error()
                 if is_late or reason.code() == reason._NOENT:
                     _ASKING.clear()  # A client that took a broker for lost may not find it again (librdkafka 2.16).
                     asking = _asking(self.settings)
                 if is_late:
-                    raise self.failure(words + (f" ({said})" if said else ""), SourceUnavailableError) from None
+                    raise self.failure(
+                        words + (f" ({last_error})" if last_error else ""), SourceUnavailableError
+                    ) from None
             time.sleep(_PAUSE)
 
     def failure(self, reason: str, kind: type[SourceError] = SourceError) -> SourceError:

@@ -141,8 +141,8 @@ def _made(form: ItemDecoder, row: dict[str, Any], call: str, number: int) -> Any
         raise SourceError(f"{call}, row {number:,}: {error}: {shown(row)}") from error.__cause__
 
 
-def _ambiguous(call: str, said: str) -> SourceError:
-    return SourceError(f"{call}: {said}: name one of them apart with AS")
+def _ambiguous(call: str, problem: str) -> SourceError:
+    return SourceError(f"{call}: {problem}: name one of them apart with AS")
 
 
 def _field_names(names: tuple[str, ...], call: str) -> tuple[str, ...]:

@@ -125,10 +125,10 @@ class SqlJob:
         try:
             connection.execute(_moving(connection.dialect.name, target, rows, writer.columns, self.on_conflict))
         except IntegrityError as error:
-            said = conflict(writer.database, connection, error, rows, target, writer.columns)
-            if said is None or self.on_conflict != "fail":
+            failed = conflict(writer.database, connection, error, rows, target, writer.columns)
+            if failed is None or self.on_conflict != "fail":
                 raise
-            raise said from error
+            raise failed from error
 
     def _forget(self, connection: sa.Connection) -> None:
         """Remove the row of a job that will not be committed again; raises nothing."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from dstream.arguments import checked_function, is_sink, kind_of, optional_running, running_function
-from dstream.base.logging import tell
+from dstream.base.logging import log_line
 from dstream.core.suppliers import LibrarySupplier, Reading, Writing, shown_call
 from dstream.spi import ProcessorSink, ProcessorSource, ProcessorStreamSource, Sink, Source, StreamSource
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext, Watermark
@@ -141,8 +141,8 @@ class _Logging(Processor):
 
     def process(self, ordinal: int, inbox: Inbox) -> None:
         for item in inbox:
-            tell(self._logger, self._to_string(item))
+            log_line(self._logger, self._to_string(item))
 
     def try_process_watermark(self, watermark: Watermark) -> bool:
-        tell(self._logger, watermark)
+        log_line(self._logger, watermark)
         return True

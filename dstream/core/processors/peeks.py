@@ -13,7 +13,7 @@ from logging import Logger
 from typing import Any, Literal
 
 from dstream.arguments import optional_running, running_function
-from dstream.base.logging import is_heard, tell
+from dstream.base.logging import is_enabled, log_line
 from dstream.core.suppliers import EndSupplier
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext, Targets, Watermark
 from dstream.spi.sink import Collections
@@ -47,13 +47,13 @@ class Peek:
 
     def log(self, logger: Logger, place: str, items: Sequence[Any]) -> None:
         """Log observed items, if the logger is enabled."""
-        if not is_heard(logger):
+        if not is_enabled(logger):
             return
         for item in items:
             if isinstance(item, Watermark):
-                tell(logger, f"{place}{item}")
+                log_line(logger, f"{place}{item}")
             elif self.should_log is None or self.should_log(item):
-                tell(logger, f"{place}{self.to_string(item)}")
+                log_line(logger, f"{place}{self.to_string(item)}")
 
 
 class PeekingProcessor(Processor):

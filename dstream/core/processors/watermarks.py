@@ -89,15 +89,15 @@ class _Inserting(SavingProcessor):
         self._idle_timeout = idle_timeout
         self._clock = clock
         self._last = NO_WATERMARK
-        self._heard = 0.0
+        self._received_at = 0.0
         self._is_idle = False
 
     def init(self, outbox: Outbox, context: ProcessorContext) -> None:
         super().init(outbox, context)
-        self._heard = self._clock()
+        self._received_at = self._clock()
 
     def made_of(self, ordinal: int, items: list[Any]) -> Iterable[Any]:
-        now = self._heard = self._clock()
+        now = self._received_at = self._clock()
         self._is_idle = False
         policy, greatest = self._policy, NO_WATERMARK
         tells_all = not getattr(policy, "greatest_only", False)
@@ -139,7 +139,7 @@ class _Inserting(SavingProcessor):
             return True
         now = self._clock()
         moved: list[Any] = [*self._moved(now)]
-        if self._idle_timeout and now - self._heard >= self._idle_timeout:
+        if self._idle_timeout and now - self._received_at >= self._idle_timeout:
             self._is_idle = True
             moved.append(Mark.IDLE)
         return self.emit(moved)

@@ -56,7 +56,7 @@ class SparkStart:
     Args:
         start: starts it, or finds one that runs.
         beside: begins to start it in a thread; None: it runs already, or elsewhere, so that a start costs little.
-        tell: reports a line to the user.
+        report: writes a line to the user.
         begun: a start that has begun before.
         may_begin: it may start beside a run that needs it later; otherwise it starts where a plan needs it.
         wait: calls what starts it, or waits for it, and shows that to the user meanwhile.
@@ -71,7 +71,7 @@ class SparkStart:
         self,
         start: Callable[[], Engine],
         beside: Callable[[], StartBeside | None],
-        tell: Callable[[str], object],
+        report: Callable[[str], object],
         begun: StartBeside | None = None,
         may_begin: bool = True,
         wait: Callable[[Callable[[], Any]], Any] = operator.call,
@@ -82,12 +82,12 @@ class SparkStart:
         self._clock = clock
         self._start = start
         self._beside = beside
-        self._tell = tell
+        self._report = report
         self._engine: Any = None
         self._begun = begun
         self._may_begin = may_begin
         self._wait = wait
-        self._is_starting = self._is_told = False
+        self._is_starting = self._has_reported = False
         self._lock = RenewedLock()
 
     @property
@@ -156,14 +156,14 @@ class SparkStart:
         if self._engine is None and not self._has_failed_lately():
             self._started()
         if self._engine is None:
-            self.tell_once(f"large plans run in this process, since Spark does not start: {self.failure}")
+            self.report_once(f"large plans run in this process, since Spark does not start: {self.failure}")
         return self._engine
 
-    def tell_once(self, line: str) -> None:
+    def report_once(self, line: str) -> None:
         """Write the first reason why a plan does not run on Spark to stderr, and no later one."""
-        if not self._is_told:
-            self._is_told = True
-            self._tell(f"dstream: {line}")
+        if not self._has_reported:
+            self._has_reported = True
+            self._report(f"dstream: {line}")
 
     def close(self) -> None:
         """Close the engine, or the start of one."""
@@ -267,7 +267,7 @@ class SparkBorder:
         try:
             remote: Remote = engine.remote(run, self._call, self._cancellation)
         except DStreamError as error:
-            self._spark.tell_once(f"this run goes on in this process: {error}")
+            self._spark.report_once(f"this run goes on in this process: {error}")
             self._cores = 1
             return None
         self._remotes.append(remote)

@@ -101,7 +101,7 @@ def placed(
     number = math.inf if shows_partitions else held_items(operations)
     if number <= MOST_ITEMS:
         reason = f"runs in this process: {number:,} item{'s' * (number != 1)} from the caller"
-        if _nobody_can_tell(operations) and has_immutable_captures(plan):
+        if _needs_no_copies(operations) and has_immutable_captures(plan):
             return Placement("local", reason)
         return Placement("inprocess", reason, facts=_facts(end, 1, settings))
     known = machine()
@@ -209,7 +209,7 @@ def _held(operation: Node, inputs: Sequence[_Held]) -> _Held:
     return _Held(min(sum(each.number for each in inputs), MOST_ITEMS + 1))
 
 
-def _nobody_can_tell(operations: Sequence[Node]) -> bool:
+def _needs_no_copies(operations: Sequence[Node]) -> bool:
     """Return whether the interpreter, which copies no items, gives what tasks give that get copies of them.
 
     Items that are kept, seen on their way, or sent away when they fail are left to the tasks.

@@ -164,13 +164,13 @@ class WithNeighbours(Wide):
         return Ask(replace(self, partitions=partitions), kept, "rows", vertices.SUMMARY, step, purpose)
 
     def next(self, report: Report) -> Move:
-        told: Sequence[Row] = report.rows
-        heads = [bytes(row.payload) for row in told]
+        summaries: Sequence[Row] = report.rows
+        heads = [bytes(row.payload) for row in summaries]
         # The head of the first partition does not matter: no partition before it reads on into it.
-        if any(row.size < 0 for row in told[1:]) or sum(map(len, heads)) > _LARGEST_TOGETHER:
+        if any(row.size < 0 for row in summaries[1:]) or sum(map(len, heads)) > _LARGEST_TOGETHER:
             together = Taken(report.vertex, vertices.ITEMS_AND_BESIDE)
             return Done(_in_one_task(together, self.node, operation(self.node)))
-        reader = ReadByPlace(self.kind, [row.sequence for row in told], heads)
+        reader = ReadByPlace(self.kind, [row.sequence for row in summaries], heads)
         why = "the items stay where they are; this process learns how many each partition has"
         again = Rows((Taken(report.vertex),), None, reader, why=why, notes=(_IF_LARGE,) if self.kind.following else ())
         return Done(piped((again,), self.node, None, "each partition knows its place"))
@@ -218,12 +218,12 @@ class FromTotals(Wide):
         return Done(piped((again,), self.node, None, "each partition starts from the value before it", self.decided))
 
 
-def _values_before(kind: RunningValue[Any, Any], told: Sequence[Row]) -> dict[int, bytes]:
+def _values_before(kind: RunningValue[Any, Any], summaries: Sequence[Row]) -> dict[int, bytes]:
     """Return, for each partition but the first, the value of all items before it, pickled before it is changed."""
     before: dict[int, bytes] = {}
     value: list[Any] = []
     # The last total is left out: no partition follows it.
-    for row, following in pairwise(told):
+    for row, following in pairwise(summaries):
         (total,) = loads(row.payload)
         value = [kind.combiner(value[0], total) if value else total]
         before[following.source] = dumps_items(value)

@@ -61,8 +61,8 @@ def _timestamps_read(node: AssignTimestamps, compiling: Compiling) -> tuple[KeyI
     """Return the function of the timestamps as it was read, if columns take it, and the decision on it."""
     facts = compiling.facts
     policy = None if node.time is None else node.time.policy
-    is_told_all = policy is not None and not getattr(policy, "greatest_only", False)
-    if node.timestamp is None or not facts.reads_functions or is_told_all:
+    reads_every_event = policy is not None and not getattr(policy, "greatest_only", False)
+    if node.timestamp is None or not facts.reads_functions or reads_every_event:
         return None, called_as(node, () if node.timestamp is None else ("fn",), facts)
     if node.are_beside or node.drop_before is not None:
         return None, called_as(node, ("fn",), facts)

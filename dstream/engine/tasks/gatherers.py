@@ -81,9 +81,9 @@ class AccumulateInside:
             own = ColumnItems(ends.blocks(items.blocks()))
         yield from self.bordering.rows(own, [], False, task)
         deque(own, maxlen=0)  # A collector may have had enough before the last item.
-        told = [ends.size, len(ends.head), *ends.head, *ends.tail]
+        summary = [ends.size, len(ends.head), *ends.head, *ends.tail]
         with naming(self.bordering.sink.step):
-            data = dumps_items(told)
+            data = dumps_items(summary)
         yield Row(0, task.partition, _ENDS, ITEMS, 0, data)
 
 

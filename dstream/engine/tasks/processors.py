@@ -127,14 +127,14 @@ class ReadArrivals:
     step: Step
 
     def __call__(self, rows: Iterator[Row]) -> Iterator[int | GraphArrival]:
-        arrived, told = Counter[int](), dict[int, int]()
+        arrived, reported = Counter[int](), dict[int, int]()
         for row in rows:
             # The first row is enough, and arrives in any case: each sender has a control row for every target.
-            if not arrived and not told:
+            if not arrived and not reported:
                 yield row.target
             if row.sequence == LAST:
-                told[row.source] = loads(row.payload)
+                reported[row.source] = loads(row.payload)
                 continue
             arrived[row.source] += 1
             yield from loads_items(row.payload)
-        check_arrived(len(told), self.sources, told, arrived, self.step)
+        check_arrived(len(reported), self.sources, reported, arrived, self.step)

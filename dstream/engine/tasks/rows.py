@@ -388,26 +388,26 @@ class ExpectedRows:
         Raises:
             EngineError: they differ: the epoch has to run again.
         """
-        heard, sent, arrived = 0, Counter[int](), Counter[int]()
+        reported, sent, arrived = 0, Counter[int](), Counter[int]()
         for row in rows:
             if row.channel != COUNTS:
                 arrived[row.source] += self.has_beside or row.channel <= ITEMS
                 yield row
                 continue
-            heard += 1
+            reported += 1
             for (source, channel), number in loads(row.payload).items():
                 sent[source] += number if self._is_wanted(channel) else 0
-        check_arrived(heard, self.tasks, sent, arrived, self.step)
+        check_arrived(reported, self.tasks, sent, arrived, self.step)
 
     def _is_wanted(self, channel: int) -> bool:
         return self.has_beside if channel > ITEMS else channel in self.channels
 
 
-def check_arrived(heard: int, tasks: int, sent: Mapping[int, int], arrived: Mapping[int, int], step: Step) -> None:
+def check_arrived(reported: int, tasks: int, sent: Mapping[int, int], arrived: Mapping[int, int], step: Step) -> None:
     """Compare the rows that arrived at a target with the rows sent there.
 
     Args:
-        heard: how many tasks have reported what they sent.
+        reported: how many tasks have reported the rows that they sent.
         tasks: how many have sent something.
         sent: how many rows, by their sources.
         arrived: how many arrived.
@@ -416,8 +416,8 @@ def check_arrived(heard: int, tasks: int, sent: Mapping[int, int], arrived: Mapp
     Raises:
         EngineError: they differ: the epoch has to run again.
     """
-    if heard != tasks:
-        raise EngineError(f"the shuffle before {step} lost rows: {heard} of {tasks} tasks were heard of")
+    if reported != tasks:
+        raise EngineError(f"the shuffle before {step} lost rows: {reported} of {tasks} tasks were heard of")
     # Also sources that have reported nothing: rows which were not sent are as wrong as missing ones.
     for source in sorted({*sent, *arrived}):
         number, came = sent.get(source, 0), arrived.get(source, 0)

@@ -139,7 +139,7 @@ class ReadShards:
             arrived.rows[row.source] += 1
             for shard, number, partial in loads_items(row.payload):
                 gathered.add(shard, number, partial)
-        check_arrived(arrived.heard, self.sources, arrived.sent, arrived.rows, self.step)
+        check_arrived(arrived.reported, self.sources, arrived.sent, arrived.rows, self.step)
         gathered.watermarks = arrived.watermarks.all()
         yield gathered
 
@@ -151,16 +151,16 @@ class _Arrived:
     Attributes:
         rows: how many rows with partials.
         sent: how many there should be.
-        heard: how many tasks have reported that.
+        reported: how many tasks have reported that.
     """
 
     rows: Counter[int] = field(default_factory=Counter)
     sent: Counter[int] = field(default_factory=Counter)
-    heard: int = 0
+    reported: int = 0
     watermarks: Watermarks = field(default_factory=Watermarks)
 
     def take_control(self, source: int, control: _Control, gathered: Gathered) -> None:
-        self.heard += 1
+        self.reported += 1
         self.sent[source] += control.rows
         self.watermarks.take(control.watermarks)
         gathered.items += control.items

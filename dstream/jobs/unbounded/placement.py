@@ -214,7 +214,7 @@ class EngineChoice:
         self._placement = EpochPlacement()
         self._obstacle = obstacle
         self._pinned: EngineOfEpoch | None = None
-        self._has_told_absence = self._has_run_there = False
+        self._has_reported_absence = self._has_run_there = False
         engines = self._engines
         if engines is not None and engines.keeps_epochs_on_spark and not wants_small_here:
             self._pinned = "spark"
@@ -254,8 +254,8 @@ class EngineChoice:
         # Asked before the start: a job that has to stay here needs no Spark.
         if status == "stopped" and not self._is_pinned_here():
             status = engines.spark_status(start=True)
-        if status == "absent" and not self._has_told_absence:
-            self._has_told_absence = True
+        if status == "absent" and not self._has_reported_absence:
+            self._has_reported_absence = True
             _log.warning("job %s: its epochs stay in this process: %s", self._job, engines.spark_failure or "no Spark")
         return status == "running"
 

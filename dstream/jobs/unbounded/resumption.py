@@ -132,7 +132,7 @@ class SameSources:
             IllegalStateError: there is one.
         """
         if monotonic() - self._looked_at >= _PAUSE:
-            check_are_same(self._plan, read, _is_said_to_be_same)
+            check_are_same(self._plan, read, _reports_same)
             # Counted from the end of the look: a server that answers slowly is left alone as long as any other.
             self._looked_at = monotonic()
 
@@ -140,7 +140,7 @@ class SameSources:
 _PAUSE = 5.0
 
 
-def _is_said_to_be_same(source: StreamSource[Any], mark: SourceMark) -> bool:
+def _reports_same(source: StreamSource[Any], mark: SourceMark) -> bool:
     """Return whether a source is the one that was read; an error of its identity is no reason to end its job."""
     try:
         return is_same(source, mark)

@@ -231,7 +231,7 @@ class UnboundedRun:
         # As the record has it: the clock may be behind that of the driver before.
         self._started_at = mine.now
         self._is_first = True
-        self._has_told_ends = False
+        self._has_reported_ends = False
         self._states = self._restored(before)
         self._folding = LogCompaction(self._log, self._states.files, self._config.keep_seconds)
         self.record = mine
@@ -341,9 +341,9 @@ class UnboundedRun:
                 self._woken.wait(self._pace.after_news())
             elif all(some.mark.has_ended for some in news.values()):
                 # Steps behind endless processors are notified of their end in one more epoch, and in no second one.
-                if self._has_told_ends or not self._runner.open_plan.is_fed_by_processors:
+                if self._has_reported_ends or not self._runner.open_plan.is_fed_by_processors:
                     return
-                self._has_told_ends = True
+                self._has_reported_ends = True
                 self._epoch(before, news, self._time(before, news, now, is_over=True), now, engine)
             else:
                 self._woken.wait(self._pace.after_nothing())

@@ -145,7 +145,7 @@ class EventTime:
         self._is_resumed = is_resumed
         self._is_over = is_over
         self._load = load
-        self._known = {place: self._told(place) for place in self._places()}
+        self._known = {place: self._restored(place) for place in self._places()}
 
     def _places(self) -> list[TimedPartition]:
         return [
@@ -160,14 +160,14 @@ class EventTime:
         ending = () if source not in self._before.sources else self._before.sources[source].offsets
         return list(dict.fromkeys((*self._sources[source].offsets, *ending)))
 
-    def _told(self, place: TimedPartition) -> _Known:
+    def _restored(self, place: TimedPartition) -> _Known:
         found, policy = self._before.times.get(place), self._plan.stamps[place.stamp].policy
         assert policy is not None, "what gives timestamps has a policy"
         if found is None:
             return _Known(NO_WATERMARK, policy(), self._found_at(place))
         with self._naming(place):
-            kept = policy_as_planned(self._load(found.policy), policy())
-        return _Known(found.watermark, kept, max(found.heard_at, self._started_at))
+            policy_then = policy_as_planned(self._load(found.policy), policy())
+        return _Known(found.watermark, policy_then, max(found.heard_at, self._started_at))
 
     def _found_at(self, place: TimedPartition) -> float:
         """Return when a partition was found that no epoch has reported: with its source, or in this epoch."""
@@ -276,8 +276,8 @@ class EventTime:
     def is_due(self) -> bool:
         """Return whether the clock, or the watermark it moves, reaches the deadline of a step, or must be passed on."""
         steps = self._before.steps
-        is_told = any(step not in steps or self._has_new_end(step) for step in self._plan.inputs_of)
-        return is_told or any(self._is_step_due(step, mark) for step, mark in steps.items())
+        has_end = any(step not in steps or self._has_new_end(step) for step in self._plan.inputs_of)
+        return has_end or any(self._is_step_due(step, mark) for step, mark in steps.items())
 
     def _is_step_due(self, step: str, mark: StepMark) -> bool:
         if mark.clock_deadline is not None and mark.clock_deadline <= self._now:
@@ -296,26 +296,26 @@ class EventTime:
         Raises:
             EngineError: of a partition that was read nothing is known.
         """
-        told: dict[TimedPartition, PartitionReceipt] = {}
+        reported: dict[TimedPartition, PartitionReceipt] = {}
         for each in receipts:
             place = TimedPartition(each.stamp, *each.partition)
             # A bounded source is one partition that several tasks read: one that got no item has less information.
-            told[place] = each if place not in told or each.items else told[place]
-        if missing := [place for place in read if place not in told]:
+            reported[place] = each if place not in reported or each.items else reported[place]
+        if missing := [place for place in read if place not in reported]:
             raise EngineError(f"the engine did not report the watermark of partition {missing[0].partition!r}")
-        return {place: self._after(place, told.get(place)) for place in self._known if self._is_kept(place)}
+        return {place: self._after(place, reported.get(place)) for place in self._known if self._is_kept(place)}
 
     def _is_kept(self, place: TimedPartition) -> bool:
         return place.partition in self._sources[place.source].offsets
 
-    def _after(self, place: TimedPartition, told: PartitionReceipt | None) -> PlaceTime:
+    def _after(self, place: TimedPartition, reported: PartitionReceipt | None) -> PlaceTime:
         known = self._known[place]
-        if told is None:
+        if reported is None:
             # Not the end of time, which counts only while a partition is left out: it continues when it is shown again.
             watermark = known.watermark if self._has_ended(place) else self._watermark(place)
             return PlaceTime(watermark, dumps_named_by_reference(known.policy), known.heard_at)
-        heard_at = self._now if told.items else known.heard_at
-        return PlaceTime(told.watermark, dumps_named_by_reference(told.policy), heard_at)
+        heard_at = self._now if reported.items else known.heard_at
+        return PlaceTime(reported.watermark, dumps_named_by_reference(reported.policy), heard_at)
 
     def clock_after(self, times: Mapping[TimedPartition, PlaceTime]) -> int | None:
         """Return the clock of the job after an epoch: the least watermark of partitions that count. It never decreases.
@@ -323,11 +323,11 @@ class EventTime:
         Args:
             times: the result of `after`.
         """
-        told = [time.watermark for place, time in times.items() if not self._is_idle(place, time.heard_at)]
+        reported = [time.watermark for place, time in times.items() if not self._is_idle(place, time.heard_at)]
         before = self._before.clock
-        if not told or min(told) == NO_WATERMARK:
+        if not reported or min(reported) == NO_WATERMARK:
             return before
-        return min(told) if before is None else max(before, min(told))
+        return min(reported) if before is None else max(before, min(reported))
 
     def of_stamps(self, times: Mapping[TimedPartition, PlaceTime]) -> dict[str, int]:
         """Return the watermark of each stage that gives timestamps, of the partitions that count, after an epoch.
@@ -368,9 +368,9 @@ def log_late(job: str, before: LogRecord, record: LogRecord) -> None:
         record: that of the epoch; counts start at the beginning of the job.
     """
     late = {stage: _late(record, stage) - _late(before, stage) for stage in record.counts}
-    told = ", ".join(f"{count:,} at {stage!r}" for stage, count in late.items() if count > 0)
-    if told:
-        _log.warning("job %s, epoch %d: items that came too late: %s", job, record.number, told)
+    reported = ", ".join(f"{count:,} at {stage!r}" for stage, count in late.items() if count > 0)
+    if reported:
+        _log.warning("job %s, epoch %d: items that came too late: %s", job, record.number, reported)
 
 
 def _late(record: LogRecord, stage: str) -> int:

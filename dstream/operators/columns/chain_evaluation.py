@@ -108,14 +108,14 @@ def is_same(one: Any, other: Any) -> bool:
         return len(one) == len(other) and all(map(is_same, one, other))
     if isinstance(one, dict):
         return len(one) == len(other) and all(map(is_same, one.items(), other.items()))
-    if isinstance(one, _TOLD_BY_DIGITS):
+    if isinstance(one, _COMPARED_BY_DIGITS):
         return repr(one) == repr(other)
     # Each object has a `__getstate__` since Python 3.11; None: it has no attributes.
     state = None if isinstance(one, str | bytes) else one.__getstate__()
     return is_same(state, other.__getstate__()) if state else bool(one == other)
 
 
-_TOLD_BY_DIGITS = (int, float, Decimal, date, time)
+_COMPARED_BY_DIGITS = (int, float, Decimal, date, time)
 """Types of which two equal values may be of different forms, as 1.0 and 1.00 or moments with different zones are."""
 
 

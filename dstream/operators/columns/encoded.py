@@ -71,13 +71,13 @@ class Encoded:
 
     def truth(self) -> NDArray[np.bool_]:
         """Return for each row whether Python takes the value for true."""
-        return self._told(bool)
+        return self._tested(bool)
 
     def are_none(self) -> NDArray[np.bool_]:
         """Return for each row whether the value is None."""
-        return self._told(lambda value: value is None)
+        return self._tested(lambda value: value is None)
 
-    def _told(self, test: Callable[[Any], bool]) -> NDArray[np.bool_]:
+    def _tested(self, test: Callable[[Any], bool]) -> NDArray[np.bool_]:
         found: NDArray[np.bool_] = np.array([test(each) for each in self.objects], np.bool_).take(self.codes)
         return found
 

@@ -256,8 +256,8 @@ class _FadingStates(KeyStates[list[Any]]):
             yield from self._mapped(partial, old)
             yield from late_ones(partial)
         for key in self._deadlines.passed(watermark):
-            told = self._time_to_go(key) if watermark == END_OF_TIME else watermark
-            yield from self._evicted(key, told, old)
+            expiry = self._time_to_go(key) if watermark == END_OF_TIME else watermark
+            yield from self._evicted(key, expiry, old)
 
     def _time_to_go(self, key: Any) -> int:
         """Return the watermark that a key waited for: no window behind closes later than the end of all time."""

@@ -107,13 +107,13 @@ class ShardCache:
     def visit(self, job: str, version: str, look: Callable[[ShardState], bool]) -> bool:
         """Call `look` with each shard of a job, taken out meanwhile; return whether any call returned True."""
         found = self._jobs.get(job)
-        said = [False]
+        results = [False]
         for place in [] if found is None else list(found.shards):
             kept = self.take(job, version, place)
             if kept is not None:
-                said.append(look(kept.state))
+                results.append(look(kept.state))
                 self.put(job, version, place, kept)
-        return any(said)
+        return any(results)
 
     def _drop_idle(self, now: float) -> None:
         for job, kept in list(self._jobs.items()):

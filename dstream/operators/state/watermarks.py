@@ -142,7 +142,7 @@ class _Seen:
         self.wants_greatest = bool(getattr(policy, "greatest_only", False))
         self.greatest = NO_WATERMARK
         self.items = 0
-        self._is_told = False
+        self._has_every_event = False
 
     def greatest_only(self, pairs: Iterator[tuple[None, Any]], timestamp_of: Callable[[Any], Any]) -> Iterator[Timed]:
         # Local variables, and below a test of the type without a call: the loop runs for each item.
@@ -162,7 +162,7 @@ class _Seen:
         self.greatest, self.items = max(self.greatest, greatest), self.items + items
 
     def each(self, pairs: Iterator[tuple[None, Any]], timestamp_of: Callable[[Any], Any]) -> Iterator[Timed]:
-        report, now, self._is_told = self.policy.report, self.now, True
+        report, now, self._has_every_event = self.policy.report, self.now, True
         for _, item in pairs:
             timestamp = timestamp_of(item)
             if type(timestamp) is not int:
@@ -182,7 +182,7 @@ class _Seen:
 
     def report_rest(self) -> None:
         """Report the greatest timestamp to the policy, unless it got all of them."""
-        if self.items and not self._is_told:
+        if self.items and not self._has_every_event:
             self.policy.report(self.greatest, self.now)
 
 

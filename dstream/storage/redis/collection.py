@@ -147,8 +147,8 @@ class RedisCollection:
 def is_damage(error: EngineError) -> bool:
     """Return whether a command or a script met something of another type than was written there."""
     # Redis has no codes for most of its errors, only their texts.
-    said = str(error.__cause__)
-    return isinstance(error.__cause__, redis.ResponseError) and any(sign in said for sign in _SIGNS)
+    message = str(error.__cause__)
+    return isinstance(error.__cause__, redis.ResponseError) and any(sign in message for sign in _SIGNS)
 
 
 def types_of(codec: Codec) -> bytes:

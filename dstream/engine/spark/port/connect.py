@@ -74,7 +74,7 @@ class ConnectPort:
         self._code: Code = Code(send) if of is None else of._code.of_clone(send)
         self._cores: int | None = None if of is None else of.cores()
         self._java_memory: int | None = None if of is None else of._java_memory
-        session.registerProgressHandler(_told)
+        session.registerProgressHandler(_on_progress)
 
     def cores(self) -> int:
         """Return it as it was at first, when a job over a range was run, which has as many partitions."""
@@ -218,7 +218,7 @@ class ConnectJobs:
     def how_far(self) -> HowFar | None:
         return self._how_far
 
-    def tell(self, stages: list[Any]) -> None:
+    def update(self, stages: list[Any]) -> None:
         """Take note of the stages of the operation that runs."""
         ended = sum(stage.done for stage in stages)
         if ended < len(stages):
@@ -266,8 +266,8 @@ def _running_here() -> list[ConnectJobs]:
     return running
 
 
-def _told(stages: Any, **_: Any) -> None:
+def _on_progress(stages: Any, **_: Any) -> None:
     """Record a session's reports on the operation whose answer this thread waits for."""
     running = _running_here()
     if running and stages is not None:
-        running[-1].tell(list(stages))
+        running[-1].update(list(stages))

@@ -394,8 +394,8 @@ def _was_interrupted(error: BaseException) -> bool:
 
 def innermost(error: BaseException) -> str:
     """Return the innermost cause in the text of Spark's exception, without Java's stack."""
-    said = [line.strip() for line in str(error).partition("JVM stacktrace")[0].splitlines()]
-    lines = [line for line in said if line and not line.startswith("SQLSTATE:")]
+    stripped = [line.strip() for line in str(error).partition("JVM stacktrace")[0].splitlines()]
+    lines = [line for line in stripped if line and not line.startswith("SQLSTATE:")]
     if len(lines) > 1 and lines[1].startswith(": "):  # py4j puts the call that failed before it
         lines = [lines[1].removeprefix(": "), *lines[2:]]
     causes = [line for line in lines if line.startswith("Caused by: ")]

@@ -86,22 +86,22 @@ class ServiceListener:
     def _is_of_a_worker(self, connection: socket.socket) -> bool:
         try:
             connection.settimeout(_LONGEST_SECRET)
-            said = connection.recv(_SECRET_BYTES, socket.MSG_WAITALL)
+            received = connection.recv(_SECRET_BYTES, socket.MSG_WAITALL)
         except OSError:
             return False
-        return hmac.compare_digest(said, self._secret)
+        return hmac.compare_digest(received, self._secret)
 
 
 def _answer(connection: socket.socket, until: float) -> str:
     """Return the last message of a worker; an empty one if it is gone, or takes too long."""
-    said = b""
+    received = b""
     try:
         while (left := until - time.monotonic()) > 0:
             connection.settimeout(left)
             some = connection.recv(65536)
             if not some:
-                return said.decode()
-            said += some
+                return received.decode()
+            received += some
     except OSError:
         pass
     return ""
