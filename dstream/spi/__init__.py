@@ -2,9 +2,9 @@
 
 `source` is the contract of bounded and unbounded input, `sink` of output, `collector` of reductions, `gatherer` of
 intermediate operations on neighbouring items, `store` of the storage of distributed collections, `records` of job
-records, `runtime` of the engine that runs plans. `processor`, `processor_ends` and `suppliers` are those of the Core
-API, `epochs` of state in unbounded jobs, `columns` of collectors that run on columns, and of attributes of
-sources.
+records, `runtime` of the engine that runs plans. `processor`, `processor_ends` and `suppliers` are the contracts of the
+Core API; `epochs` is the contract of state in unbounded jobs, `columns` of collectors that run on columns, and of
+optional attributes of sources.
 """
 
 from dstream.spi.collector import AggregateOperation, Characteristics, Collector, Keyed, identity

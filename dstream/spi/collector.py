@@ -1,7 +1,7 @@
 """`AggregateOperation` and `Collector`: mutable reductions as data, without an engine.
 
-A collector is the aggregate operation of one input. All that runs reductions runs collectors: `on_input(i)` gives what
-one of several inputs adds to their common container.
+A collector is the aggregate operation of one input. Reductions are executed as collectors: `on_input(i)` returns the
+collector that adds one of several inputs to their common container.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ def identity(container: Any) -> Any:
 class AggregateOperation(Generic[In, A, R]):
     """Reduction of the items of one or several inputs to one result, under the names of Hazelcast Jet.
 
-    A container is made by `create`; `accumulate` takes an item of an input into it, `combine` another container that
-    follows it. Each of these may change the container and return None, or return the next one. `finish` makes the
-    result and leaves the container as it is.
+    A container is made by `create`; `accumulate` adds an item of an input to it, `combine` merges another container
+    that follows it. Both may change the container and return None, or return the next container. `finish` returns the
+    result and leaves the container unchanged.
 
     Args:
         create: makes an empty container.
-        accumulate: takes (container, item); of several inputs, a tuple with a function for each.
+        accumulate: takes (container, item); for several inputs, a tuple with one function per input.
         combine: takes (container, later container). Without it nothing is combined before items are shuffled: all
-            items of a group are sent to one task, which accumulates them in order, those of earlier inputs first.
+            items of a group are sent to one task, which accumulates them in order, the items of earlier inputs first.
         deduct: takes (container, other) and undoes `combine(container, other)`, for windows that slide.
         finish: takes the container; unset, the container is the result.
 
@@ -136,7 +136,7 @@ class AggregateOperation(Generic[In, A, R]):
             if not callable(each):
                 raise TypeError(f"AggregateOperation: {name} must be a function, not {type(each).__name__}")
             refuse_async(each, f"AggregateOperation: {name}")
-            if name not in ("create", "finish"):  # What these give in place of a container would be taken for one.
+            if name not in ("create", "finish"):  # The result of such a function would be mistaken for a container.
                 refuse_one_that_would_not_run(each, f"AggregateOperation: {name}")
         self._functions = _Functions(create, accumulates, combine, deduct, finish)
 
@@ -151,17 +151,17 @@ class AggregateOperation(Generic[In, A, R]):
 
     @property
     def create(self) -> Callable[[], A]:
-        """Makes an empty container."""
+        """The function that returns an empty container."""
         return self._parts_of_it().create
 
     @property
     def accumulates(self) -> tuple[Callable[[A, Any], A | None], ...]:
-        """Take an item into a container, one function for each input."""
+        """The functions that add an item to a container, one per input."""
         return self._parts_of_it().accumulates
 
     @property
     def combine(self) -> Callable[[A, A], A | None] | None:
-        """Takes a later container into an earlier one; None if that cannot be."""
+        """The function that merges a later container into an earlier one; None if containers cannot be combined."""
         return self._parts_of_it().combine
 
     @property
@@ -171,7 +171,7 @@ class AggregateOperation(Generic[In, A, R]):
 
     @property
     def finish(self) -> Callable[[A], R]:
-        """Makes the result of a container."""
+        """The function that returns the result of a container."""
         return self._parts_of_it().finish
 
     @property
@@ -243,7 +243,7 @@ def _keep(number: int, items: list[tuple[int, Any]], item: Any) -> None:
 
 
 def _accumulated_at_last(operation: AggregateOperation[Any, A, R], items: Iterable[tuple[int, Any]]) -> R:
-    """Accumulate items that were kept, since their containers cannot be combined, and finish."""
+    """Accumulate buffered items, since their containers cannot be combined, and finish."""
     return operation.finish(_container_of(operation, items))  # Apart: a failure to finish belongs to no item.
 
 
@@ -282,14 +282,14 @@ class Collector(AggregateOperation[tuple[T], A, R], Generic[T, A, R]):
 
     Attributes:
         accumulate_all: the same as a loop of `accumulator`, faster; returns the container.
-        keyed: set when the result is a dictionary of groups; an engine may then combine group by
-            group where the data is.
+        keyed: set if the result is a dictionary of groups; an engine may then combine group by group before the
+            shuffle.
         name: the factory that made it, such as `grouping_by(...)`, for messages; it may be empty.
-        parts: gives a container as several smaller ones, which travel one after another and are combined in order.
-        deducting: takes (container, other) and undoes what `combiner` did with `other`; None if that cannot be.
-        in_columns: what `accumulate_all` does, for columns of numbers; None if nothing is known. `on_columns` looks
-            whether it still holds.
-        functions: those of the user's that take items, by what they are called, such as `summing(fn)`: for pictures.
+        parts: splits a container into several smaller ones, which are sent one after another and combined in order.
+        deducting: takes (container, other) and undoes the combination with `other`; None if that is not possible.
+        in_columns: the equivalent of `accumulate_all` for columns of numbers; None if there is none. `on_columns`
+            checks whether it still applies.
+        functions: the user's functions that take items, by their labels, such as `summing(fn)`: for diagrams.
 
     Example:
         >>> import operator
@@ -312,7 +312,7 @@ class Collector(AggregateOperation[tuple[T], A, R], Generic[T, A, R]):
     functions: tuple[tuple[str, Callable[..., Any]], ...] = field(default=(), compare=False)
 
     def on_columns(self) -> InColumns | None:
-        """Return its column functions, unless another function has replaced the one that does the same."""
+        """Return its column functions, unless the function that they are equivalent to has been replaced."""
         known = self.in_columns
         return known if known is not None and known.same_as is self.accumulate_all else None
 
@@ -364,7 +364,7 @@ class Collector(AggregateOperation[tuple[T], A, R], Generic[T, A, R]):
     def of(supplier: Any, accumulator: Any, combiner: Any, /, *rest: Any) -> Collector[Any, Any, Any]:
         """Make a collector, with the arguments in the order of `java.util.stream.Collector.of`.
 
-        That is: supplier, accumulator, combiner, a finisher if there is one, characteristics if there are any.
+        The order is: supplier, accumulator, combiner, an optional finisher, optional characteristics.
 
         Example:
             >>> Collector.of(list, list.append, list.extend, len).collect("abc")
@@ -379,7 +379,7 @@ class Collector(AggregateOperation[tuple[T], A, R], Generic[T, A, R]):
         return Collector(supplier, accumulator, combiner, finisher, frozenset(rest))
 
     def collect(self, items: Iterable[T]) -> R:
-        """Reduce `items` here and now, in this process.
+        """Reduce `items` immediately, in this process.
 
         Example:
             >>> Collector(list, list.append, list.extend).collect("abc")
@@ -407,12 +407,12 @@ class Collector(AggregateOperation[tuple[T], A, R], Generic[T, A, R]):
                 raise
             if following is not None:
                 container = following
-        # Behind the loop, since an async accumulator returns coroutines from the first item on.
+        # After the loop, since an async accumulator returns coroutines from the first item on.
         refuse_awaitable(container)
         return container
 
     def finished(self, groups: Iterable[tuple[K, A]]) -> Iterator[tuple[K, R]]:
-        """Give each key with the result of its container; a failure names the key, since no item belongs to it."""
+        """Yield each key with the result of its container; a failure names the key, since it has no item."""
         finisher = self.finisher
         for key, container in groups:
             try:
@@ -443,9 +443,9 @@ class Keyed(Generic[T, R]):
 
     Attributes:
         classifier: the key of an item; it raises for a key that the collector refuses.
-        downstream: what happens to the items of one key, as (container, finished value).
+        downstream: the collector of the items of one key, as (container, finished value).
         assemble: makes the result from (key, value) pairs in the order in which the keys were first seen.
-        takes_entries: the items are entries themselves: one that is alone with its key becomes its group as it is.
+        takes_entries: the items are entries: the only entry of a key becomes its group unchanged.
     """
 
     classifier: Callable[[T], Any]

@@ -21,34 +21,36 @@ class InColumns:
     """Column functions of a collector, for many items at once; the containers equal those of its `accumulator`.
 
     Attributes:
-        finds: `"count"`: how many items there are; `"sum"`: that and the sum of their numbers; `"statistics"`: also the
-            least and the greatest one; `"groups"`: that of `downstream` for each key;
-            `"first"`: of the items of a block only the `first` ones by their keys matter, which it takes as items;
-            `"several"`: each of `parts` takes the items into a container of its own, in a list of all of them.
-        take: takes (container, count, sum, least, greatest), as far as `finds` names them, of ints; returns the
-            container. Of groups there is none: their container is a dictionary.
-        take_all: takes (container, numbers), where these are floats, or few ints; returns the container.
+        finds: `"count"`: the number of items; `"sum"`: the count and the sum of their numbers; `"statistics"`: also the
+            minimum and the maximum; `"groups"`: the result of `downstream` for each key; `"first"`: only the `first`
+            items of a block by their keys matter, which it takes as items; `"several"`: each of `parts` adds the items
+            to its own container, in a list of all containers.
+        take: takes (container, count, sum, minimum, maximum) of ints, as far as `finds` names them; returns the
+            container. Groups have none: their container is a dictionary.
+        take_all: takes (container, numbers), where the numbers are floats, or a small number of ints; returns the
+            container.
         take_floats: takes (container, count, exact sum) of floats whose order does not matter; returns the container.
-            None: it takes them with `take_all`.
-        of: gives the number, or the key, of an item; None if the item is it.
-        kind: `int` or `float` if the numbers become such ones; otherwise bools become ints, and all else stays.
-        downstream: what becomes of the items of a key.
-        same_as: the `accumulate_all` that does the same to items: a collector that has another one does something else.
-        total: the `finisher` whose result is the sum; of several, the one that gives `whole` the results of the parts.
-        average: the one whose result is `sum / count`.
-        supplier: makes the container that `take` begins with; None: the collector's does.
+            None: `take_all` is used.
+        of: returns the number, or the key, of an item; None if the item itself is the number or key.
+        kind: `int` or `float` if the numbers are converted to that type; otherwise bools become ints, and other types
+            are unchanged.
+        downstream: the column functions for the items of a key.
+        same_as: the equivalent `accumulate_all` on items: a collector with another one computes something else.
+        total: the `finisher` whose result is the sum; of several parts, the one that passes their results to `whole`.
+        average: the `finisher` whose result is `sum / count`.
+        supplier: creates the initial container of `take`; None: the collector's supplier is used.
         only: the one type that all numbers have; None: ints, floats or bools.
-        is_fold: an operator of Python makes the containers of groups, so that the order of the items is visible where
-            some are no ints; the container of all groups is of another type than at first as soon as one is none.
-        expression: what `of` gives behind `before`, if the compiler could read it.
+        is_fold: an operator of Python makes the containers of groups, so that the order of the items is visible if not
+            all are ints; the container of all groups changes its type as soon as one of them is not an int.
+        expression: the result of `of` after `before`, if the compiler could read it.
         first: the number of first items.
-        reverse: the greatest key is first; equal ones keep their order.
-        before: maps and filters that an item passes before all else, one after another.
+        reverse: the greatest key is first; items with equal keys retain their order.
+        before: maps and filters that an item passes first, in order.
         condition: the filters of `before` as one expression, if there are any.
-        parts: of several, how each takes the items.
-        finishers: of several, that of each part.
-        whole: of several, makes the result of the tuple of the results of the parts.
-        is_verified: what columns give is compared with what the collector makes of the same items.
+        parts: for `"several"`, the column functions of each part.
+        finishers: for `"several"`, the finisher of each part.
+        whole: for `"several"`, makes the result of the tuple of the results of the parts.
+        is_verified: the result of the columns is compared with the result of the collector for the same items.
     """
 
     finds: Found
@@ -76,29 +78,29 @@ class InColumns:
 
     @property
     def is_filtered(self) -> bool:
-        """Whether only some of the items are taken."""
+        """True if maps or filters may drop items."""
         return any(action == "filter" for action, _ in self.before)
 
     @property
     def makes_containers(self) -> bool:
-        """Whether numbers of the items make its containers, so that it can be a part of others; not first items."""
+        """True if its containers are made of numbers of the items, so that it can be a part of others."""
         if self.downstream is not None:
             return not self.is_fold and self.downstream.makes_containers
         return self.finds != "first"
 
     def behind(self, *before: Before) -> InColumns:
-        """Return a copy behind maps and filters, which an item passes first."""
+        """Return a copy downstream of maps and filters, which an item passes first."""
         parts = tuple(part.behind(*before) for part in self.parts)
         downstream = None if self.downstream is None else self.downstream.behind(*before)
         return replace(self, before=(*before, *self.before), parts=parts, downstream=downstream)
 
 
 def added_ints(of: Callable[[Any], Any], total: Callable[[Any], Any] | None = None) -> InColumns:
-    """Return how ints are added up where `operator.add` makes one value of two; a lone bool would stay a bool.
+    """Return column functions that add up ints as `operator.add` does; a lone bool would remain a bool.
 
     Args:
-        of: gives the value of an item.
-        total: the `finisher` that leaves the sum as it is.
+        of: returns the value of an item.
+        total: the `finisher` that returns the sum unchanged.
     """
     return InColumns("sum", _added, _added_all, of=of, only=int, supplier=int, total=total)
 
@@ -114,8 +116,8 @@ def _added_all(value: int, values: Iterable[int]) -> int:
 class SourceTraits:
     """Attributes of a source of dstream's besides its protocol, by which engines estimate and route its items.
 
-    They are read here alone. A source leaves out those whose default holds, and one of a user's has none. Each is asked
-    for when it is needed, since the answer may take a look at the source.
+    They are read only in this class. A source omits attributes whose default applies; a source of a user's has none.
+    Each is read when it is needed, since it may have to inspect the source.
 
     Args:
         source: any source.
@@ -128,17 +130,17 @@ class SourceTraits:
 
     @property
     def has_columns(self) -> bool:
-        """Whether its splits are `InArrow`; False."""
+        """True if its splits are `InArrow`; False by default."""
         return bool(getattr(self._source, "has_columns", False))
 
     @property
     def gives_texts(self) -> bool:
-        """Whether blocks of its lines may become columns of strings; False."""
+        """True if blocks of its lines may become columns of strings; False by default."""
         return bool(getattr(self._source, "gives_texts", False))
 
     @property
     def columns_if(self) -> str:
-        """Condition on the data for either of these, in words that follow "if"; the empty string: there is none."""
+        """Condition on the data for either of these, as a phrase that follows "if"; empty if there is none."""
         return str(getattr(self._source, "columns_if", ""))
 
     @property
@@ -149,12 +151,12 @@ class SourceTraits:
 
     @property
     def is_free_to_read(self) -> bool:
-        """Whether a second read costs nothing and runs no code of the user's, as of a range of numbers; False."""
+        """True if a second read is free and runs no code of the user's, as for a range of numbers; False by default."""
         return bool(getattr(self._source, "is_free_to_read", False))
 
     @property
     def is_of_functions(self) -> bool:
-        """Whether a function of the user's gives the items, in any sequence; False."""
+        """True if a function of the user's returns the items, in any sequence; False by default."""
         return bool(getattr(self._source, "is_of_functions", False))
 
     @property
@@ -164,7 +166,7 @@ class SourceTraits:
 
     @property
     def maker(self) -> str:
-        """The name of the function that made it, which has a cost of its own; the empty string: none is known."""
+        """Name of the function that made it, by which its cost is looked up; empty if unknown."""
         return cast(str, getattr(self._source, "maker", ""))
 
     @property
@@ -174,5 +176,5 @@ class SourceTraits:
 
     @property
     def has_whole_files(self) -> bool:
-        """Whether each item is made of a file, as its attribute `glob` shows."""
+        """True if each item is made of a whole file, as its attribute `glob` shows."""
         return hasattr(self._source, "glob")

@@ -2,10 +2,12 @@
 
 A `StateOperator` does not depend on jobs, files or engines. Every engine runs an epoch in these steps:
 
-1. Where the items are, each task makes `partial(...)` of those of one input: one partial for each shard they touch.
-2. Where a shard is, `apply(...)` takes all partials of the epoch at once, then lets the watermark move, and emits
-   the results. What it returns as the delta holds the values that changed, not the items.
-3. The state is `dump`ed now and then; a later process makes it again with `load` and one `patch` for each delta since.
+1. Where the items are, each task calls `partial(...)` on the items of one input: one partial for each shard that they
+   belong to.
+2. Where a shard is, `apply(...)` takes all partials of the epoch at once, then advances the watermark, and emits the
+   results. The delta that it returns contains the values that changed, not the items.
+3. The state is `dump`ed from time to time; a later process restores it with `load` and one `patch` for each delta
+   since.
 
 So no function of the user's has to be deterministic: what it made of an item is stored, and not computed again.
 
@@ -51,15 +53,15 @@ __all__ = [
 
 @record
 class EpochTime:
-    """When an epoch runs.
+    """Clock and watermarks of one epoch.
 
     Attributes:
         epoch: its number, from 1.
         now: the one reading of the clock of this epoch, in seconds since 1970.
-        old: the watermark of the step at the start of the epoch, in milliseconds; items behind it are late.
-        new: the watermark at its end, not below `old`; before all items are read it is not known, and is `old`.
+        old: the watermark of the step at the start of the epoch, in milliseconds; older items are late.
+        new: the watermark at its end, not below `old`; equal to `old` until all items are read.
         is_resumed: this is the first epoch of a driver, after a pause of unknown length.
-        clock_deadline: the least one that a shard of the step had before the epoch: all shards judge by it alike.
+        clock_deadline: the minimum of the deadlines of all shards before the epoch: all shards use this value.
         shard: the number of the shard.
         ended: the numbers of the inputs that end with this epoch; passed to operators of fixed shards.
     """
@@ -78,9 +80,9 @@ class TaskPartials(NamedTuple):
     """The input of a step from one task.
 
     Attributes:
-        of_shards: by the number of the shard, in the order of items inside each; plain data that pickle takes.
-        items: how many items the task saw.
-        late: how many of them were dropped as late, whether or not they travel on to where late items go.
+        of_shards: by the number of the shard, in the order of items inside each; plain data that can be pickled.
+        items: the number of items that the task read.
+        late: how many of them were late, including those that are sent to the output of late items.
     """
 
     of_shards: Mapping[int, Any]
@@ -92,9 +94,9 @@ class ShardOutput(NamedTuple):
     """The output of one shard in an epoch.
 
     Attributes:
-        outputs: pairs `(timestamp, item)`, or `(timestamp, Late(item))` for items that the user wants to see elsewhere;
-            consumed once, before the delta is asked for.
-        late: how many items were found to be late here, which `TaskPartials` did not count.
+        outputs: pairs `(timestamp, item)`, or `(timestamp, Late(item))` for items of the output of late items; consumed
+            once, before `delta` is called.
+        late: how many more items were late in this shard, not counted by `TaskPartials`.
     """
 
     outputs: Iterable[Timed]
@@ -105,7 +107,7 @@ class ShardState(Protocol):
     """The state of the keys of one shard, in the memory of one process."""
 
     def apply(self, partials: Sequence[tuple[int, Any]], moment: EpochTime) -> ShardOutput:
-        """Process the input of this shard, let the watermark move from `old` to `new`, and yield the output.
+        """Process the input of this shard, advance the watermark from `old` to `new`, and return the output.
 
         Args:
             partials: (number of the input, partial), in the order of (input, partition of the source, offset). Empty if
@@ -119,7 +121,7 @@ class ShardState(Protocol):
         ...
 
     def dump(self) -> Any:
-        """Return the whole state as a value that pickle takes; it shares nothing with the state that would change."""
+        """Return the whole state as a value that can be pickled; it shares nothing mutable with the state."""
         ...
 
     def load(self, dumped: Any) -> None:
@@ -131,15 +133,15 @@ class ShardState(Protocol):
         ...
 
     def deadline(self) -> int | None:
-        """Return the least watermark at which something happens here without an item; None: nothing waits for it."""
+        """Return the least watermark at which this shard acts without an item; None: no timer is pending."""
         ...
 
     def clock_deadline(self) -> float | None:
-        """Return the reading of the clock at which something happens here without an item, as for early results."""
+        """Return the clock time at which this shard acts without an item, as for early results."""
         ...
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
-        """Give the keys with their states, for views of a running job."""
+        """Yield the keys with their states, for views of a running job."""
         ...
 
     def __len__(self) -> int:
@@ -149,7 +151,7 @@ class ShardState(Protocol):
 
 @runtime_checkable
 class MovesToDisk(Protocol):
-    """A `ShardState` that can do with less memory. Others stay in it, however large they are."""
+    """A `ShardState` that can spill to disk. Others remain in memory, regardless of their size."""
 
     def to_disk(self) -> bool:
         """Move the state to a file that is deleted with this process, and return whether that was done now."""
@@ -187,10 +189,10 @@ class CountsEdges(Protocol):
 
 @runtime_checkable
 class ClosesProcessors(Protocol):
-    """A `ShardState` of processors, which have to know why they are used no more."""
+    """A `ShardState` of processors, which have to be told why they are no longer used."""
 
     def close_processors(self, error: BaseException | None) -> None:
-        """Close the processors that are in this process, if there are any.
+        """Close the processors in this process, if any.
 
         Args:
             error: why the job fails; None if it does not, or is continued elsewhere.
@@ -215,8 +217,9 @@ class StateOperator(Protocol):
     """A step over epochs, as a value that travels pickled.
 
     Attributes:
-        kind: what it is, such as `"window"`; state is not given to an operator of another kind.
-        signature: plain data of which state depends, such as the size of a window: state of another one is refused.
+        kind: the kind of operator, such as `"window"`; state is not passed to an operator of another kind.
+        signature: plain data on which the state depends, such as the size of a window: state with another signature is
+            refused.
         inputs: how many inputs it has.
     """
 
@@ -232,14 +235,14 @@ class StateOperator(Protocol):
     def partial(self, number: int, items: Iterator[Timed], moment: EpochTime, shards: int) -> TaskPartials:
         """Reduce items of one input where they are, in order.
 
-        The shard of a key is that of `dstream.keys.hashing.shard_numbers`; without keys, 0. A failure finds
+        The shard of a key is computed by `dstream.keys.hashing.shard_numbers`; without keys, it is 0. A failure finds
         its item by the name of a local variable: a loop over items that calls the user's functions names it `item`.
 
         Args:
             number: of the input, from 0.
             items: of one task; timestamps may be None for operators that need none.
-            moment: only `epoch`, `now` and `old` are known here.
-            shards: how many there are.
+            moment: only `epoch`, `now` and `old` are set.
+            shards: the number of shards.
 
         Raises:
             Exception: what a function of the user's raised.
@@ -247,7 +250,7 @@ class StateOperator(Protocol):
         ...
 
     def new(self) -> ShardState:
-        """Return the state of a shard that has seen nothing."""
+        """Return the empty state of a shard."""
         ...
 
 
@@ -255,8 +258,9 @@ class StateOperator(Protocol):
 class WatermarkPolicy(Protocol):
     """The progress of event time in one partition of a source. It is picklable, and stored with each epoch.
 
-    A policy with an attribute `greatest_only` that is True gets only the greatest timestamp of an epoch. A policy whose
-    class has `settings`, the names of attributes, takes their values from the pipeline with which the job is resumed.
+    A policy with an attribute `greatest_only` that is True receives only the greatest timestamp of an epoch. A policy
+    whose class has `settings`, the names of attributes, takes their values from the pipeline with which the job is
+    resumed.
     """
 
     def report(self, timestamp: int, now: float) -> None:
@@ -264,12 +268,12 @@ class WatermarkPolicy(Protocol):
 
         Args:
             timestamp: of the event.
-            now: the reading of the clock of this epoch, in seconds.
+            now: the clock time of this epoch, in seconds.
         """
         ...
 
     def watermark(self, now: float) -> int:
-        """Return the timestamp, in milliseconds, before which no event is expected any more; it may go back.
+        """Return the timestamp, in milliseconds, before which no event is expected any more; it may decrease.
 
         Without an event it is -2**63, unless it follows from the clock alone.
         """
@@ -280,8 +284,8 @@ def policy_as_planned(kept: WatermarkPolicy, planned: WatermarkPolicy) -> Waterm
     """Return the policy with which a partition is continued when the pipeline may have changed.
 
     Args:
-        kept: that of the last record, with what it has seen.
-        planned: a new one of the pipeline. If its class is another one, what was seen means nothing to it.
+        kept: the policy of the last record, with its state.
+        planned: the new policy of the pipeline. If the classes differ, the state is dropped.
     """
     if _named(type(kept)) != _named(type(planned)):
         return planned
@@ -313,14 +317,14 @@ class PartitionTime:
     """The time of one partition, for the task that adds timestamps to a range of it.
 
     Attributes:
-        stamp: the name of the stage that gives timestamps.
-        partition: that of the source: the name of its stage, and that of the partition.
-        policy: as it was left by the last epoch.
-        watermark: that of the partition at the start of the epoch.
-        now: the reading of the clock of this epoch, in seconds.
+        stamp: the name of the stage that assigns timestamps.
+        partition: the name of the stage of the source, and the name of the partition.
+        policy: its state after the last epoch.
+        watermark: the watermark of the partition at the start of the epoch.
+        now: the clock time of this epoch, in seconds.
         ends: the partition has ended with this range: its watermark becomes `END_OF_TIME`.
-        counts: whether it holds time back; False if it was idle for long. Its watermark is sent only if it counts or
-            gave an event: items that are all filtered out before they get timestamps do not advance the time.
+        counts: whether it holds the watermark back; False if it is idle. Its watermark is sent only if it counts or had
+            an event: items that are all filtered out before they get timestamps do not advance the time.
     """
 
     stamp: str
@@ -337,9 +341,9 @@ class PartitionReceipt:
     """The time of a partition after an epoch.
 
     Attributes:
-        watermark: of the partition at the end of the epoch; not below that at its start.
+        watermark: of the partition at the end of the epoch; not below the watermark at its start.
         greatest: the greatest timestamp of the range; `NO_WATERMARK` without an event.
-        items: how many events there were.
+        items: the number of events.
     """
 
     stamp: str
@@ -356,18 +360,18 @@ class StepTime:
 
     Attributes:
         epoch: the number of the epoch.
-        now: the reading of its clock, in seconds.
+        now: its clock time, in seconds.
         old: the watermark of the step at the start of the epoch.
         unread_watermark: the least watermark of the partitions that count and are not read in this epoch;
             `END_OF_TIME` if there is none.
-        stamps: the stages that give the timestamps of the items of this step.
+        stamps: the stages that assign the timestamps of the items of this step.
         is_resumed: this is the first epoch of a driver.
-        all_idle: what the watermark becomes if no partition holds time back: the greatest that one of them has reached,
-            without those that have ended; `END_OF_TIME` only if all sources have.
-        clock_deadline: the least reading of the clock that a shard of the step waits for; None: none does.
-        minimum: the watermark is not less, however far behind an input is.
+        all_idle: the watermark if no partition holds it back: the maximum of the watermarks of partitions that have not
+            ended; `END_OF_TIME` only if all sources have ended.
+        clock_deadline: the earliest clock time that a shard of the step waits for; None if no shard waits.
+        minimum: a lower bound of the watermark, regardless of the lag of an input.
         ended: the numbers of the inputs that end with this epoch.
-        has_new_end: one of them ends in this epoch, which is passed to each shard.
+        has_new_end: one of the inputs ends in this epoch; passed to each shard.
     """
 
     epoch: int
@@ -416,14 +420,14 @@ class StepReceipt:
 
     Attributes:
         stage: the name of the step.
-        items: how many items reached it; those of tasks before the shuffle are counted once, where they were.
-        late: how many were late.
-        outputs: how many items go on.
+        items: the number of input items; items of tasks before the shuffle are counted once, before it.
+        late: the number of late items.
+        outputs: the number of output items.
         watermark: at the end of the epoch; the same in all tasks.
-        deadline: the least of those of its shards, or None.
-        clock_deadline: the least of those of its shards, or None.
-        changes: where the state was written.
-        edges: what passed the edges of its processors, of each shard that has some.
+        deadline: the minimum of the deadlines of its shards, or None.
+        clock_deadline: the minimum of the deadlines of its shards, or None.
+        changes: the locations of the written state.
+        edges: what passed the edges of its processors, for each shard that has processors.
     """
 
     stage: str
@@ -440,8 +444,8 @@ class StepReceipt:
 def target_of(shard: int, shards: int, targets: int) -> int:
     """Return which of several tasks has a shard.
 
-    A task has shards that follow each other, so that the items of all tasks together are in the order of the shards,
-    for any number of tasks: the steps behind a step see the same order on any engine.
+    A task has consecutive shards, so that the items of all tasks together are in the order of the shards, for any
+    number of tasks: downstream steps see the same order on any engine.
     """
     return shard * targets // shards
 
@@ -469,7 +473,7 @@ class StepState(Protocol):
         ...
 
     def keep(self, shard: int, state: ShardState) -> None:
-        """Take a shard that was opened, after it was applied: its delta, or a snapshot, will be staged."""
+        """Accept an opened shard, after it was applied: its delta, or a snapshot, will be staged."""
         ...
 
     def relieve(self) -> bool:
@@ -477,9 +481,9 @@ class StepState(Protocol):
         ...
 
     def staged(self) -> tuple[ShardChange, ...]:
-        """Write the kept shards to new files, flushed, and return their locations."""
+        """Write the shards passed to `keep` to new files, flushed, and return their locations."""
         ...
 
     def deadlines(self) -> tuple[int | None, float | None]:
-        """Return the least deadline of the shards that this task has kept, in event time and by the clock."""
+        """Return the least deadline of the shards passed to `keep`, in event time and by the clock."""
         ...

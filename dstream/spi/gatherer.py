@@ -47,11 +47,11 @@ class Downstream(Protocol[R_contra]):
     """The receiver of a gatherer's output."""
 
     def push(self, item: R_contra, /) -> bool:
-        """Hand on an item; return whether more are wanted."""
+        """Emit an item; return whether more items are accepted."""
         ...
 
     def is_rejecting(self) -> bool:
-        """Return whether no more items are wanted."""
+        """Return whether no more items are accepted."""
         ...
 
 
@@ -61,17 +61,16 @@ class Gatherer(Generic[T, A, R]):
 
     Attributes:
         initializer: makes the state, fresh for each run.
-        integrator: `integrator(state, item, downstream)` takes an item and pushes what it likes; False ends
-            the stream there.
-        combiner: `combiner(left, right)` makes one state of those of two neighbouring partitions, so that
-            each partition may run on its own; None if they must run in order. It may change `left` and return
-            None.
-        finisher: `finisher(state, downstream)` pushes what is left at the end.
+        integrator: `integrator(state, item, downstream)` takes an item and pushes any number of items; False ends the
+            stream.
+        combiner: `combiner(left, right)` merges the states of two neighbouring partitions, so that partitions may run
+            in parallel; None if they must run in order. It may change `left` and return None.
+        finisher: `finisher(state, downstream)` pushes the remaining items at the end.
         gather_all: the same as a loop of `integrator`, faster.
-        parallel: what an engine may know about it, to run it in parallel.
+        parallel: properties with which an engine may run it in parallel.
         name: the factory that made it, such as `window_fixed(3)`, for messages.
-        may_stop: whether the integrator may want no more items at some point. Then an infinite stream before it is
-            trusted to end, as one before a `take_while` is.
+        may_stop: whether the integrator may stop before the end of its input. Then an infinite stream upstream is
+            assumed to end, as upstream of a `take_while`.
     """
 
     initializer: Callable[[], A]
@@ -113,17 +112,17 @@ class Gatherer(Generic[T, A, R]):
     ) -> Gatherer[Any, Any, Any]:
         """Return a gatherer of your own.
 
-        Without a `combiner` one task takes all items, in order. With one, each partition runs on its own, with
-        a state of its own: it emits in the place of its partition, then the states are combined in order and
-        the finisher runs once. So what is pushed for an item must not depend on items of other partitions.
+        Without a `combiner` one task takes all items, in order. With one, each partition has a separate state and emits
+        at the position of its partition, then the states are combined in order and the finisher runs once. So the
+        output for an item must not depend on items of other partitions.
 
         Args:
             initializer: makes the state; without it the state is None.
-            integrator: `integrator(state, item, downstream)` changes the state, calls `downstream.push(item)` as
-                often as it likes, and returns False when it wants no more items.
+            integrator: `integrator(state, item, downstream)` changes the state, calls `downstream.push(item)` any
+                number of times, and returns False to stop.
             combiner: `combiner(left, right)` changes `left` or returns the state of both.
-            finisher: `finisher(state, downstream)` pushes what is left when the items have ended, or when the
-                integrator wanted no more.
+            finisher: `finisher(state, downstream)` pushes the remaining items at the end of the input, or when the
+                integrator stopped.
 
         Raises:
             TypeError: one of them is no function.
@@ -150,8 +149,8 @@ class Gatherer(Generic[T, A, R]):
     def and_then(self, other: Gatherer[R, Any, U]) -> Gatherer[T, Any, U]:
         """Return a gatherer whose items `other` gathers, one by one, as they are pushed.
 
-        It runs in parallel if both of them have a combiner. `stream.gather(a).gather(b)` gives the same and
-        lets each of the two run as it can.
+        It runs in parallel if both of them have a combiner. `stream.gather(a).gather(b)` is equivalent, and each of the
+        two runs in parallel if it can.
 
         Raises:
             TypeError: `other` is no gatherer.
@@ -177,7 +176,7 @@ class Gatherer(Generic[T, A, R]):
         )
 
     def gather(self, items: Iterable[T]) -> Iterator[R]:
-        """Yield the output for `items`, lazily, here and now, in this process."""
+        """Yield the output for `items`, lazily, in this process."""
         return self._integrated(items) if self.gather_all is None else self.gather_all(items)
 
     def _integrated(self, items: Iterable[T]) -> Iterator[R]:
@@ -207,27 +206,27 @@ _NONE: Any = object()
 
 
 def _runs_anywhere(gatherer: Gatherer[Any, Any, Any]) -> bool:
-    """Return whether each partition may run a gatherer as if there were no others."""
+    """Return whether a gatherer may run on each partition independently."""
     kind = gatherer.parallel
     return isinstance(kind, ItemWise) and not (isinstance(kind, Calling) and kind.is_shared)
 
 
 def _nothing() -> None:
-    """Make the state of a gatherer that has none."""
+    """Return None, the state of a gatherer without one."""
 
 
 @dataclass(frozen=True)
 class ItemWise:
-    """A gatherer that keeps nothing from one item to the next: each partition runs it on its own."""
+    """A stateless gatherer: partitions run it independently."""
 
 
 class Outcome(NamedTuple):
     """The outcome of a call.
 
     Attributes:
-        item: what it was given.
-        result: what it gave; None if it failed.
-        error: what it raised, or None.
+        item: the input.
+        result: the result; None if the call failed.
+        error: the exception, or None.
     """
 
     item: Any
@@ -240,11 +239,11 @@ class Calling(ItemWise, ABC):
     """A gatherer that makes one call for each item, several at a time, and keeps their order.
 
     Attributes:
-        fn: what is called.
-        rate: how many calls a second all tasks together may make; None for any number.
+        fn: the function to call.
+        rate: the limit of calls a second of all tasks together; None: unlimited.
         cache: equal items are called once, over all tasks.
-        instead: the value in place of a result that could not be had, in a tuple; or an empty tuple.
-        into: where items whose call failed go, or None.
+        instead: a tuple of the value that replaces the result of a failed call; or an empty tuple.
+        into: the output of items whose call failed, or None.
     """
 
     fn: Callable[[Any], Any]
@@ -255,7 +254,7 @@ class Calling(ItemWise, ABC):
 
     @property
     def is_shared(self) -> bool:
-        """Whether all tasks together keep to something: a rate, or one call for equal items."""
+        """True if all tasks share a rate limit or a cache."""
         return self.rate is not None or self.cache
 
     @abstractmethod
@@ -263,14 +262,14 @@ class Calling(ItemWise, ABC):
         """Make the calls and yield their outcomes in the order of the items; closing it ends calls in flight.
 
         Args:
-            items: what the calls are given.
+            items: the arguments of the calls.
             slot: the number of this task among all that may run at once.
-            slots: how many those are; they share the rate.
+            slots: the number of these tasks; they share the rate.
         """
 
     @abstractmethod
     def once(self, item: Any) -> Any:
-        """Make one call here and now."""
+        """Make one call immediately."""
 
 
 @dataclass(frozen=True)
@@ -278,7 +277,7 @@ class AtEnd(Generic[T, A]):
     """A gatherer with a combiner that takes every item and pushes nothing before its finisher: only states travel.
 
     Attributes:
-        state_of: gives the state behind all items of a partition.
+        state_of: returns the state after all items of a partition.
     """
 
     state_of: Callable[[Iterable[T]], A]
@@ -301,19 +300,19 @@ class Place:
 
 @dataclass(frozen=True)
 class ByPlace(Generic[T, R]):
-    """A gatherer that a partition runs on its own if it has its place and some items of those behind it.
+    """A gatherer that partitions run independently, with the position of the partition and a number of items after it.
 
     Attributes:
-        following: how many items behind its last one a partition looks at, at most.
-        gather_part: `gather_part(items, place)` gives what begins in a partition; `items` are its own ones, then
-            the following ones, as many as there are.
-        gather_ahead: `gather_ahead(own, behind, is_first)` gives the same without the place: `own` are the
-            items of the partition, `behind` all items behind it, read as far as needed, and `is_first()` returns
-            whether there are none before it; None if that is not possible. A collector may have it called for what lies
-            inside of a partition and for what lies across its end apart, with `behind` empty and `is_first()` False for
-            the first: an item with less than `following` behind it gives nothing then, so nothing may be emitted
-            for the end of the stream, nor at its start but for a stream of no more than `following` items.
-        window: it gives a tuple of each item and the `window` - 1 ones behind it; None: it gives something else.
+        following: the number of items after its last one that a partition needs, at most.
+        gather_part: `gather_part(items, place)` returns the output that begins in a partition; `items` are its own
+            items, then the following items, if there are any.
+        gather_ahead: `gather_ahead(own, behind, is_first)` returns the same without the position: `own` are the items
+            of the partition, `behind` all items after it, read as far as needed, and `is_first()` returns whether no
+            items precede it; None if that is not possible. A collector may call it separately for the inside of a
+            partition and for the part across its end, with `behind` empty and `is_first()` False for the inside: an
+            item with less than `following` items after it emits nothing then, so nothing may be emitted for the end of
+            the stream, nor at its start except for a stream of at most `following` items.
+        window: it emits a tuple of each item and the following `window` - 1 items; None: it emits something else.
     """
 
     following: int
@@ -324,12 +323,12 @@ class ByPlace(Generic[T, R]):
 
 @dataclass(frozen=True)
 class RunningValue(Generic[T, A]):
-    """A gatherer that gives the value so far behind each item; a partition needs the value of all items before it.
+    """A gatherer that emits the running value after each item; a partition needs the value of all items before it.
 
     Attributes:
-        start: makes the value of no items.
-        fn: `fn(value, item)` gives the next value.
-        combiner: `combiner(left, right)` gives the value of two neighbouring parts.
+        start: returns the value of no items.
+        fn: `fn(value, item)` returns the next value.
+        combiner: `combiner(left, right)` returns the value of two neighbouring parts.
     """
 
     start: Callable[[], A]
@@ -344,8 +343,8 @@ class Integration(Generic[T, A, R]):
     """One run of a gatherer's integrator, and then of its finisher.
 
     Attributes:
-        state: what the initializer made.
-        has_stopped: whether the integrator wanted no more items.
+        state: the result of the initializer.
+        has_stopped: whether the integrator returned False.
     """
 
     def __init__(self, gatherer: Gatherer[T, A, R]) -> None:
@@ -363,7 +362,7 @@ class Integration(Generic[T, A, R]):
             if wants_more is False:
                 self.has_stopped = True
                 return
-            # The usual values are tested here, without a call for each item.
+            # The usual values are tested inline, without a call for each item.
             if wants_more is not None and wants_more is not True:
                 refuse_awaitable(wants_more)
 
@@ -381,7 +380,7 @@ def finished(gatherer: Gatherer[Any, A, R], state: A) -> list[R]:
 
 
 class _Held(Generic[R]):
-    """A downstream that buffers its input until it is taken."""
+    """A downstream that buffers its input until it is drained."""
 
     def __init__(self) -> None:
         self._items: list[R] = []
@@ -400,7 +399,7 @@ class _Held(Generic[R]):
 
 @dataclass
 class _States:
-    """The states of two gatherers, and whether the second one wanted no more."""
+    """The states of two gatherers, and whether the second one has stopped."""
 
     left: Any
     right: Any
@@ -415,11 +414,11 @@ class Composition:
     right: Gatherer[Any, Any, Any]
 
     def begin(self) -> _States:
-        """Make the state of both."""
+        """Return the initial state of both."""
         return _States(self.left.initializer(), self.right.initializer())
 
     def integrate(self, states: _States, item: Any, downstream: Downstream[Any]) -> bool:
-        """Send an item through `left` into `right`; return whether both want more."""
+        """Pass an item to `left`, which pushes into `right`; return whether both accept more."""
         wants_more = self.left.integrator(states.left, item, _Through(self.right, states, downstream))
         return wants_more is not False and not states.is_rejecting
 
@@ -429,7 +428,7 @@ class Composition:
         return _States(left, right, first.is_rejecting or second.is_rejecting)
 
     def finish(self, states: _States, downstream: Downstream[Any]) -> None:
-        """Finish `left`, whose last items go through `right` too, and then `right`."""
+        """Finish `left`, pass its last items to `right`, and then finish `right`."""
         if self.left.finisher is not None:
             self.left.finisher(states.left, _Through(self.right, states, downstream))
         if self.right.finisher is not None:
@@ -438,7 +437,7 @@ class Composition:
     def gather(self, items: Iterable[Any]) -> Iterator[Any]:
         """Yield the output of both for `items`; it equals that of a loop of `integrate`.
 
-        That holds if `left` is one of ours, or if `right` takes every item.
+        This applies if `left` is a built-in gatherer, or if `right` takes every item.
         """
         return self.right.gather(self.left.gather(items))
 
@@ -452,7 +451,7 @@ class _Through:
     downstream: Downstream[Any]
 
     def push(self, item: Any, /) -> bool:
-        # `left` may push although no more is wanted.
+        # `left` may push although no more items are accepted.
         if self.is_rejecting():
             return False
         if self.right.integrator(self.states.right, item, self.downstream) is False:

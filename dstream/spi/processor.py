@@ -1,8 +1,8 @@
 """`Processor`: the code of a vertex, with its inbox, outbox and context; Jet names for hints.
 
 The names, and the order of the calls, are those of Hazelcast Jet 0.6. A method that returns a bool returns True when it
-is done; False asks to be called again, as when the outbox is full. `dstream.core.AbstractProcessor` takes most of this
-off a processor's shoulders.
+is done; False requests another call, as when the outbox is full. `dstream.core.AbstractProcessor` implements most of
+this.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ _OTHERWISE = {
 
 
 class NamesOfJet:
-    """Base class whose AttributeError for a name of Jet's contains ours."""
+    """Base class whose AttributeError for a name of Jet's suggests the name in dstream."""
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:  # A type checker would take it for every name.
+    if not TYPE_CHECKING:  # A type checker would accept it for every name.
 
         def __getattr__(self, name: str) -> Any:
             ours = re.sub("([A-Z])", lambda found: "_" + found[0].lower(), name)
@@ -91,7 +91,7 @@ SHARDS = 64
 """The number of shards of the keys of a vertex; `dstream.keys.hashing` computes which one a key belongs to."""
 
 Targets = int | Sequence[int] | None
-"""To which outbound edges an item goes, by their ordinals; None: to all of them."""
+"""Ordinals of the outbound edges that receive an item; None: all edges."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -131,18 +131,18 @@ class ShardKey:
 
 
 class Inbox(Protocol):
-    """The items that wait for a processor. Those that it leaves are passed again in the next call."""
+    """The pending items of a processor. Items that it leaves are passed again in the next call."""
 
     def peek(self) -> Any:
-        """Return the first item and leave it; None if there is none."""
+        """Return the first item without removing it; None if the inbox is empty."""
         ...
 
     def poll(self) -> Any:
-        """Take the first item out; None if there is none."""
+        """Remove and return the first item; None if the inbox is empty."""
         ...
 
     def remove(self) -> None:
-        """Take the first item out.
+        """Remove the first item.
 
         Raises:
             IndexError: there is none.
@@ -150,15 +150,15 @@ class Inbox(Protocol):
         ...
 
     def drain(self) -> list[Any]:
-        """Take all items out, in order."""
+        """Remove and return all items, in order."""
         ...
 
     def drain_to(self, take: Callable[[Any], object]) -> int:
-        """Take all items out, hand each to a function, and return how many there were."""
+        """Remove all items, pass each to a function, and return their number."""
         ...
 
     def __iter__(self) -> Iterator[Any]:
-        """Take items out, one after another; a failure is about the one that was taken last."""
+        """Remove and yield items, one after another; a failure is attributed to the last one."""
         ...
 
     def __len__(self) -> int: ...
@@ -184,7 +184,7 @@ class Outbox(Protocol):
             to: the ordinals of the edges; None: all.
 
         Returns:
-            Whether it was taken. Without an outbound edge, it always is.
+            Whether the item was accepted. Without an outbound edge, it always is.
 
         Raises:
             TypeError: the item is None.
@@ -194,9 +194,9 @@ class Outbox(Protocol):
         ...
 
     def offer_all(self, items: Sequence[Any], to: Targets = None) -> int:
-        """Put the first items of a block into buckets, as many as fit, and return how many those were.
+        """Put the first items of a block, as far as they fit, into buckets, and return their number.
 
-        Costs much less than an `offer` for each. Those that were not taken are to be offered again, in order.
+        Costs much less than an `offer` for each. Items that were not accepted are to be offered again, in order.
 
         Raises:
             As `offer`.
@@ -214,7 +214,7 @@ class Outbox(Protocol):
 
 
 class Overflow(Protocol):
-    """Takes groups that do not fit into the memory of a process, and gives them back combined, once."""
+    """Spill of groups that do not fit into the memory of a process; returns them combined, once."""
 
     def is_due(self) -> bool:
         """Return whether the process occupies more than it may."""
@@ -225,7 +225,7 @@ class Overflow(Protocol):
         ...
 
     def combined(self, groups: dict[Any, Any], combine: Callable[[Any, Any], Any]) -> Iterator[tuple[Any, ...]]:
-        """Give (key, container) of these groups, and of all that were taken; in any order, if there were any."""
+        """Yield (key, container) of these groups, and of all spilled groups; in any order, if groups were spilled."""
         ...
 
 
@@ -236,10 +236,10 @@ class ProcessorContext:
     Attributes:
         vertex: the name of its vertex.
         index: its number among the processors of the vertex, from 0.
-        total_parallelism: how many processors the vertex has.
+        total_parallelism: the number of processors of the vertex.
         guarantee: `"none"`, `"at-least-once"` or `"exactly-once"`.
         logger: named after the vertex and the number.
-        overflow: makes what takes groups that do not fit into memory; None: nothing does.
+        overflow: creates the spill of groups that do not fit into memory; None: there is none.
     """
 
     vertex: str
@@ -256,22 +256,23 @@ class ProcessorContext:
 
     @property
     def snapshotting_enabled(self) -> bool:
-        """Whether the state of processors is saved: the guarantee is not `"none"`."""
+        """True if the state of processors is saved: the guarantee is not `"none"`."""
         return self.guarantee != "none"
 
 
 class Processor(NamesOfJet):
-    """The code of a vertex: one of several alike, each with a part of the items. A method here does nothing.
+    """The code of a vertex: one of several instances, each with a part of the items. Its methods do nothing.
 
     The calls are made in this order: `init`; if there is a snapshot, `restore_from_snapshot` until its inbox is empty,
-    then `finish_snapshot_restore`; then again and again `tick`, `process` for an edge that has items,
-    `try_process_watermark`, `complete_edge` for each edge that has ended; when all have, `complete` until it is done.
-    `save_to_snapshot` may be called between them. `close` is the last call, also after a failure.
+    then `finish_snapshot_restore`; then repeatedly `tick`, `process` for an edge that has items,
+    `try_process_watermark`, `complete_edge` for each edge that has ended; after the last edge, `complete` until it is
+    done. `save_to_snapshot` may be called between them. `close` is the last call, also after a failure.
 
     Attributes:
-        is_cooperative: its calls are short and do not wait, so it shares a thread with others; otherwise it has one.
-        ticks_alone: an overridden `tick` has something to do also without items, as by the clock: a job without
-            an end has an epoch for it now and then. False: it continues what items or watermarks began.
+        is_cooperative: its calls are short and do not block, so it shares a thread with others; otherwise it has its
+            own.
+        ticks_alone: an overridden `tick` has work also without items, as by the clock: an unbounded job runs epochs for
+            it periodically. False: it only continues work that items or watermarks began.
     """
 
     is_cooperative: bool = True
@@ -281,15 +282,15 @@ class Processor(NamesOfJet):
         """Get ready; called once, where the processor runs."""
 
     def process(self, ordinal: int, inbox: Inbox) -> None:
-        """Take items of one inbound edge out of the inbox, as many as the outbox takes the results of.
+        """Process items of one inbound edge from the inbox, until the outbox is full.
 
         Args:
             ordinal: of the edge.
-            inbox: not empty; holds items of this edge alone, and no watermarks.
+            inbox: not empty; contains only items of this edge, and no watermarks.
         """
 
     def tick(self) -> bool:
-        """Do work that does not depend on items; called before items are processed, and while there are none."""
+        """Do work that does not depend on items; called before items are processed, and while the inbox is empty."""
         return True
 
     def try_process_watermark(self, watermark: Watermark) -> bool:
@@ -297,7 +298,7 @@ class Processor(NamesOfJet):
         return True
 
     def complete_edge(self, ordinal: int) -> bool:
-        """Take note that an inbound edge has ended; called before the first item of an edge with a later priority."""
+        """Handle the end of an inbound edge; called before the first item of an edge with a later priority."""
         return True
 
     def complete(self) -> bool:
@@ -309,7 +310,7 @@ class Processor(NamesOfJet):
         return True
 
     def restore_from_snapshot(self, inbox: Inbox) -> None:
-        """Take entries `(key, value)` of a snapshot out of the inbox; keys are those that were saved.
+        """Restore entries `(key, value)` of a snapshot from the inbox; keys are the saved keys.
 
         Raises:
             UnsupportedError: always, unless overridden: what was saved would be lost.
@@ -317,12 +318,12 @@ class Processor(NamesOfJet):
         raise UnsupportedError(f"{type(self).__name__} saves a snapshot, and has no restore_from_snapshot()")
 
     def finish_snapshot_restore(self) -> bool:
-        """Get ready to go on; called when all entries were restored, if there were any."""
+        """Prepare to continue; called after all entries were restored, if there were any."""
         return True
 
     def close(self, error: BaseException | None) -> None:
         """Release resources; called once, last. An error here is logged, and changes nothing.
 
         Args:
-            error: why the run failed, also behind this processor; None if it did not, or was left early.
+            error: why the run failed, also downstream of this processor; None if it did not fail, or ended early.
         """

@@ -1,6 +1,6 @@
 """Sources and sinks made of processors.
 
-A plan has a graph of one vertex in its place, so that processors run there as they do in a graph of the user's.
+In a plan, a graph of one vertex replaces it, so that its processors run as in a graph of the user's.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _NamedProcessors:
             raise TypeError(f"name must be a str, not {type(name).__name__}")
         if not name.strip():
             raise ValueError("name must not be empty")
-        from dstream.spi.suppliers import meta_supplier  # here: few programs have processors
+        from dstream.spi.suppliers import meta_supplier  # imported on use: few programs have processors
 
         try:
             return cls(name, meta_supplier(supplier))
@@ -64,7 +64,7 @@ class ProcessorSource(_NamedProcessors, Generic[T_co]):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ProcessorStreamSource(_NamedProcessors, Generic[T_co]):
-    """Items that processors emit for as long as a job lives: in each epoch a slice of time."""
+    """Items that processors emit while a job runs: each epoch is a slice of time."""
 
     def __repr__(self) -> str:
         return f"stream_from_processor({self.name!r})"
@@ -72,7 +72,7 @@ class ProcessorStreamSource(_NamedProcessors, Generic[T_co]):
 
 @record
 class Nowhere:
-    """A sink, its target, the write job of one epoch, and the writer: none of them keeps anything.
+    """A sink, its target, the write job of one epoch, and the writer, none of which stores anything.
 
     Attributes:
         label: the name in pictures.
@@ -92,7 +92,7 @@ class Nowhere:
 
     @property
     def is_done(self) -> bool:
-        """Whether a job of that name has written: never."""
+        """Return False: no job has written."""
         return False
 
     def open(self, context: Collections) -> Self:
@@ -112,9 +112,9 @@ class Nowhere:
         return self
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
-        """Run the tasks; return no receipts."""
+        """Consume the items; yield no receipts."""
         deque(items, maxlen=0)
-        # Makes this a generator, which reads nothing before a receipt is asked for.
+        # Makes this a generator, which reads nothing before the first receipt is requested.
         yield from ()
 
     def commit(self, receipts: Sequence[Receipt]) -> None:

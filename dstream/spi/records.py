@@ -1,8 +1,8 @@
 """`Records` and `StateFiles`: job records and job state beside the collections of a storage.
 
 Every storage has records, as `Storage.records`. One conformance suite, `tests/storage/conformance/test_records.py`,
-states what each must hold. Every storage has state files as `Storage.state_files`, or gives the reason against them.
-They travel pickled to tasks, which write and read.
+tests the contract of each. Every storage has state files as `Storage.state_files`, or an error that gives the reason
+why not. They are sent pickled to tasks, which write and read.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Records(Protocol):
         """Write the next version of a record, unless another process has written it.
 
         Args:
-            name: that of the record.
+            name: the name of the record.
             data: at most 64 MB.
-            version: 1 for a record that must not be there yet; otherwise one more than that which was read.
+            version: 1 for a record that must not exist yet; otherwise the version that was read plus 1.
 
         Returns:
-            False if the record does not have the version before this one, so that nothing was changed. Of several who
-            write the same version, one gets True.
+            False if the record does not have the version before this one, so that nothing was changed. Of several
+            concurrent writers of the same version, one gets True.
 
         Raises:
             EngineError: the storage fails, and whether this was written is not known; `read` returns what is stored.
@@ -58,18 +58,18 @@ class Records(Protocol):
         ...
 
     def names(self, prefix: str = "") -> list[str]:
-        """Return the names that begin in some way, sorted."""
+        """Return the names that begin with `prefix`, sorted."""
         ...
 
     def remove(self, name: str) -> None:
-        """Remove a record; its next version is 1 again. One that is not there is no error."""
+        """Remove a record; its next version is 1 again. A missing record is no error."""
         ...
 
     def forget(self, name: str) -> None:
-        """Remove a record of which nothing is to stay, as one of many that are written once each.
+        """Remove a record without a trace, as one of many that are written once each.
 
-        A writer that was stopped for long may then still write its version 1, as if there never was one: only for names
-        that count only if another record names them. One that is not there is no error.
+        A writer that was paused for long may then still write its version 1, as if the record had never existed: only
+        for names that have a meaning only if another record refers to them. A missing record is no error.
         """
         ...
 
@@ -78,7 +78,7 @@ class StateFile(NamedTuple):
     """A stored file, whether an index names it or not.
 
     Attributes:
-        name: as it was given to `write`.
+        name: as passed to `write`.
         written_at: when, in seconds since 1970.
     """
 
@@ -134,6 +134,6 @@ class StateFiles(Protocol):
         """Load the result of `dump`.
 
         Raises:
-            TypeError: a class in it is not loaded from this storage, or is not there.
+            TypeError: a class in it is not allowed in this storage, or does not exist.
         """
         ...

@@ -31,7 +31,7 @@ class Running(Protocol):
         ...
 
     def start(self) -> None:
-        """Run it in a thread of its own; without this it runs in the thread that asks for its result."""
+        """Start the run in a separate thread; without this it runs in the thread that calls `result`."""
         ...
 
     def run_here(self) -> Any:
@@ -39,19 +39,19 @@ class Running(Protocol):
         ...
 
     def result(self) -> Any:
-        """Return the result of the run, once it is there.
+        """Return the result of the run; block until it is complete.
 
         Raises:
             CancelledError: the run was cancelled.
-            Exception: what a function of the user's raised, or what kept the engine from running.
+            Exception: the exception of a function of the user's, or of the engine.
         """
         ...
 
     def cancel(self) -> None:
-        """End it, and no other run; its output so far stays invisible.
+        """Cancel this run only; its output so far remains invisible.
 
-        A run that has ended stays as it is. In this process, one that was started, or runs by `run_here`, looks at it
-        before each item; one that runs where its result was asked for does not.
+        A run that has ended is unchanged. In this process, a run that was started, or runs by `run_here`, checks for
+        cancellation before each item; a run in the thread that called `result` does not.
         """
         ...
 
@@ -64,15 +64,15 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """The name that users know: `"local"`, `"spark"` or `"auto"`."""
+        """The public name: `"local"`, `"spark"` or `"auto"`."""
         ...
 
     def submit(self, end: Any) -> Running:
         """Return a run of the plan that ends in `end`, which has not begun.
 
-        The result of a `ToList` is a list, of a `Loop` an iterator, of `Partitions` a list of iterators, of a
-        `Collect` what its collector makes, of a `Write` the receipts of its writer in encounter order, of `Columns`
-        a `pyarrow.Table` or a table of the engine's own kind, of a `ForEachPartition` None, of `Several` ends a list of
+        The result of a `ToList` is a list, of a `Loop` an iterator, of `Partitions` a list of iterators, of a `Collect`
+        the result of its collector, of a `Write` the receipts of its writer in encounter order, of `Columns` a
+        `pyarrow.Table` or a table of the engine's own kind, of a `ForEachPartition` None, of `Several` ends a list of
         the results of these.
 
         Args:
@@ -84,7 +84,7 @@ class Engine(Protocol):
         ...
 
     def data_frame(self, splits: Sequence[Any], schema: Any) -> Any:
-        """Return a lazy table of the engine's own kind over splits with `read_arrow`, such as those of a map.
+        """Return a lazy table of the engine's own kind over splits with `read_arrow`, such as the splits of a map.
 
         Raises:
             UnsupportedError: the engine has no tables.
@@ -110,11 +110,11 @@ SparkStatus = Literal["stopped", "starting", "running", "absent"]
 
 @runtime_checkable
 class EnginesOfEpochs(Protocol):
-    """An engine that runs each epoch of an unbounded job in this process or on Spark, as the plan of the epoch asks."""
+    """An engine that runs each epoch of an unbounded job in this process or on Spark, depending on its plan."""
 
     @property
     def keeps_epochs_on_spark(self) -> bool:
-        """Whether epochs run on Spark unless a job asks for another engine: Spark is a cluster."""
+        """Return whether epochs run on Spark unless a job requests another engine: Spark is a cluster."""
         ...
 
     def spark_status(self, *, start: bool) -> SparkStatus:
@@ -126,7 +126,7 @@ class EnginesOfEpochs(Protocol):
         ...
 
     def spark_start_seconds(self) -> float:
-        """Return how many seconds a start of Spark takes on this machine, as far as is known; 0 while it runs."""
+        """Return an estimate of the seconds that Spark takes to start on this machine; 0 while it runs."""
         ...
 
     @property
@@ -156,7 +156,7 @@ class Runtime(Collections, Protocol):
         ...
 
     def engine_here(self) -> Engine:
-        """Return an engine of this process, whatever `running_engine` is: for a few items that are here already."""
+        """Return an engine of this process, regardless of `running_engine`: for a small number of items in memory."""
         ...
 
     def stages(self, node: Any, into: Any) -> Any:
@@ -174,11 +174,11 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, repr=False)
 class Service(Generic[S]):
-    """An object that stages use beside their items, such as a client of a server: made on the worker, closed last.
+    """A shared object that stages use, such as a client of a server: created on the worker, closed last.
 
     Attributes:
-        create: makes it; takes no argument.
-        destroy: takes it at its end, also after a failure; None: nothing has to be closed.
+        create: creates it; takes no argument.
+        destroy: closes it at the end, also after a failure; None: nothing has to be closed.
         shared: one for each worker process and job; otherwise one for each task.
 
     Raises:
@@ -212,7 +212,7 @@ class Service(Generic[S]):
 
 @runtime_checkable
 class OpenedLater(Protocol):
-    """A placeholder of a source or a service until there is a context, such as a map of which only the name is known.
+    """A placeholder of a source or a service until a context exists, such as a map that is only known by name.
 
     It is sent and stored without one. `dstream.plan.walk.opened` replaces it by the source or the service.
     """

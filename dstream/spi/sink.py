@@ -1,27 +1,27 @@
 """`Sink`: output that many tasks write and one commit makes visible.
 
-Who does what, in which process, for one epoch of a job; a bounded job is one epoch, number 1:
+The steps of one epoch of a job, and the process of each; a bounded job is one epoch, number 1:
 
 1. The driver opens the target: `sink.open(context)`.
 2. The driver begins: `target.begin(job, epoch)`. If `is_done`, the epoch was committed before; nothing else happens.
-3. The tasks get `writer`, pickled, and write where no reader looks. Each attempt gives receipts: small plain data
-   with the location of its output. An attempt may fail anywhere, or run twice at the same time; its receipts are
-   lost then.
-4. The driver has the receipts of one attempt of each task, in encounter order, and calls `commit(receipts)`: from
-   then on everything that they name is visible, all at once. If anything fails before, it calls `abort()`.
+3. The tasks receive `writer`, pickled, and write where readers do not see it. Each attempt returns receipts: small
+   plain data with the location of its output. An attempt may fail at any point, or run twice at the same time; its
+   receipts are lost then.
+4. The driver collects the receipts of one attempt of each task, in encounter order, and calls `commit(receipts)`, which
+   makes everything that they name visible atomically. If anything fails before, it calls `abort()`.
 
-**Any process can commit.** Receipts are all that a commit needs of the run that wrote them. A driver may keep them
-before it commits, with the job and the number of the epoch. If it dies, another process opens the same sink, begins
-the same epoch, which shows nothing and takes nothing back, and commits those receipts. What was written and not
-committed stays for a day at least.
+**Any process can commit.** A commit needs only the receipts of the run that wrote the output. A driver may store them
+before it commits, with the job and the number of the epoch. If it dies, another process opens the same sink, begins the
+same epoch, which publishes and removes nothing, and commits the stored receipts. Output that was not committed is
+retained for at least a day.
 
-**Idempotence.** An epoch of a job is committed once, by any process and however often that asks: a commit of one that
-is not newer than the last one of its job does nothing. Epochs of a job are committed in the order of their numbers. A
-job has its name in a target for itself: two sinks of one job that write into one target call their jobs differently.
+**Idempotence.** An epoch of a job is committed once, by any process and for any number of calls: the commit of an epoch
+that is not newer than the last epoch of its job does nothing. Epochs of a job are committed in the order of their
+numbers. The name of a job is unique in a target: two sinks of one job that write into one target use different names.
 
-**What may fail.** `open`, `begin` and `commit` raise what stops them, such as a full disk or a server that is not
-there. The target is then as it was or, if only the answer to a commit was lost, as it is after the commit; `commit`
-may be called again in either case. What a writer raises is a failure of the step that writes. `abort` raises nothing.
+**What may fail.** `open`, `begin` and `commit` raise an error such as a full disk or an unreachable server. The target
+is then unchanged or, if only the response to a commit was lost, in its state after the commit; `commit` may be called
+again in either case. An exception of a writer is a failure of the step that writes. `abort` raises nothing.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ Receipt: TypeAlias = (
 class Sink(Protocol[T_contra, R_co]):  # type: ignore[misc]  # No method takes items: the tasks have them.
     """Destination and format of items. A value: it can be pickled, opened many times and in any process.
 
-    A sink that means all items of a job at once, so that a job without an end cannot write into it, has an attribute
-    `instead_of_epochs`: a sentence on what to use. Others leave it out.
+    A sink that needs all items of a job, so that an unbounded job cannot write into it, has an attribute
+    `instead_of_epochs`: a sentence that names the alternative. Other sinks omit it.
 
-    `stream.collect(sink)` writes the items of a stream and returns what its target gives. The functions in `reducers`
-    make the sinks of maps, lists and caches.
+    `stream.collect(sink)` writes the items of a stream and returns the result of its target. The functions in
+    `reducers` make the sinks of maps, lists and caches.
     """
 
     @property
@@ -82,10 +82,10 @@ class Sink(Protocol[T_contra, R_co]):  # type: ignore[misc]  # No method takes i
 
     @property
     def collector(self) -> Collector[Any, Any, Any] | Grouped | None:
-        """The collector that makes entries of the items; None: the items are written as they are.
+        """The collector that makes entries of the items; None: the items are written unchanged.
 
-        A keyed collector makes one entry for the items of each key. They are combined where the items are, then sent to
-        the one task that has the bucket of the key, and the target's writer must be a `MapWriter`.
+        A keyed collector makes one entry for the items of each key. They are combined before the shuffle, then sent to
+        the one task that writes the bucket of the key, and the target's writer must be a `MapWriter`.
         """
         ...
 
@@ -112,7 +112,7 @@ class Grouped:
     """Entries that `collectors.grouping_by` makes, for sinks that do not import it.
 
     Attributes:
-        classifier: gives the key of an item.
+        classifier: returns the key of an item.
         downstream: collects the items of one key; unset, they become a list.
     """
 
@@ -136,19 +136,19 @@ class Collections(Protocol):
         ...
 
     def existing(self, kind: Kind, name: str) -> Any:
-        """Return the collection of that kind and name, or None if there is none, which is then not made."""
+        """Return the collection of that kind and name, or None if it does not exist; it is not created."""
         ...
 
     def get_map(self, name: str) -> Any:
-        """Return the map of that name, made if there is none; its `store` is a `MapStore`."""
+        """Return the map of that name, created if it does not exist; its `store` is a `MapStore`."""
         ...
 
     def get_list(self, name: str) -> Any:
-        """Return the list of that name, made if there is none; its `store` is a `ListStore`."""
+        """Return the list of that name, created if it does not exist; its `store` is a `ListStore`."""
         ...
 
     def get_set(self, name: str) -> Any:
-        """Return the set of that name, made if there is none; its `store` is a `MapStore` of items and True."""
+        """Return the set of that name, created if it does not exist; its `store` is a `MapStore` of items and True."""
         ...
 
     def get_cache(self, name: str) -> Any:
@@ -163,22 +163,23 @@ class Collections(Protocol):
 class Target(Protocol[R_co]):
     """The opened destination of a sink, in the driver for as long as a job runs.
 
-    A target that keeps something of each commit may have a method `tidy(older_than)`. A job without an end calls it
-    behind each epoch that it has published: remove a little of what is older than this number of seconds.
+    A target that retains data of each commit may have a method `tidy(older_than)`. An unbounded job calls it after each
+    epoch that it has published, to remove a limited part of the data that is older than this number of seconds.
 
-    A target that makes one file of several epochs has two methods more, for jobs without an end. `begin_epoch(job,
-    epoch)` takes the place of `begin`: what it returns may hold back what it commits, which is decided from then on
-    and seen later. `show_held(job, is_over=)` shows what is held back, if it is time or the run of the job is over. It
-    is called between epochs and when a run ends, also by a driver that has been replaced.
+    A target that writes one file for several epochs has two more methods, for unbounded jobs. `begin_epoch(job, epoch)`
+    replaces `begin`: the write job that it returns may defer the publication of its commit, which is final from then on
+    and visible later. `show_held(job, is_over=)` publishes deferred output, if it is due or the run of the job is over.
+    It is called between epochs and when a run ends, also by a driver that has been replaced.
     """
 
     def begin(self, job: str | None, epoch: int = 1) -> WriteJob[Writer | MapWriter]:
         """Prepare to write one epoch of a job, or to commit receipts that another process has.
 
-        Readers of the target see no difference, and what other processes have begun stays as it is.
+        The target is unchanged for readers, and epochs that other processes have begun are not affected.
 
         Args:
-            job: names the job in this target; None: a job of its own, which only what this call returns can commit.
+            job: the name of the job in this target; None: an anonymous job, which only the result of this call can
+                commit.
             epoch: its number, from 1 on.
         """
         ...
@@ -192,7 +193,7 @@ W_co = TypeVar("W_co", bound="Writer | MapWriter", covariant=True)
 
 
 class WriteJob(Protocol[W_co]):
-    """One epoch of a job on its way into a target, in the driver: tasks write invisibly, the driver commits once."""
+    """Transaction of one epoch of a job, in the driver: tasks write invisibly, the driver commits once."""
 
     @property
     def writer(self) -> W_co:
@@ -201,16 +202,16 @@ class WriteJob(Protocol[W_co]):
 
     @property
     def is_done(self) -> bool:
-        """Whether this epoch of the job, or a later one, was committed before; then there is nothing to do."""
+        """Return whether this epoch of the job, or a later one, was committed before; then there is nothing to do."""
         ...
 
     def commit(self, receipts: Sequence[Receipt]) -> None:
-        """Make everything that the receipts name visible at once, in their order if the target has one.
+        """Make the output that the receipts name visible atomically, in their order if the target is ordered.
 
         If the epoch was committed meanwhile, nothing happens. It may be called again after a failure.
 
         Args:
-            receipts: those of one attempt of each task, of this run of the epoch or of any other one.
+            receipts: the receipts of one attempt of each task, of this run of the epoch or of any other run.
 
         Raises:
             IllegalStateError: what they name is no more; nothing was changed.
@@ -218,12 +219,12 @@ class WriteJob(Protocol[W_co]):
         ...
 
     def abort(self) -> None:
-        """Remove the output of this run's tasks, as far as it is known; raises nothing.
+        """Remove the known output of this run's tasks; raise nothing.
 
-        Afterwards receipts of this run must not be committed. After a commit it takes back nothing.
+        Afterwards receipts of this run must not be committed. After a commit it has no effect.
 
-        An epoch of an unbounded job that gave no receipts calls `end_empty()` in its place, if there is such a method:
-        most epochs may be so, and a search for what attempts have left takes its time.
+        An epoch of an unbounded job without receipts calls `end_empty()` instead, if that method exists: most epochs
+        may be empty, and a search for the output of failed attempts is slow.
         """
         ...
 
@@ -231,16 +232,17 @@ class WriteJob(Protocol[W_co]):
 class Writer(Protocol):
     """The part of a write job that travels to the tasks, pickled.
 
-    It may have a method `check_item(item)`, which raises what `write` would raise for this item, by its type and its
-    fields; it writes nothing, and calls no function of the user's. A sort before it, which keeps all items, looks at
-    its first ones with it, so that nothing is sorted that cannot be written. A `MapWriter` is given an entry.
+    It may have a method `check_item(item)`, which raises the exception that `write` would raise for this item, by its
+    type and its fields; it writes nothing, and calls no function of the user's. A sort before it, which buffers all
+    items, checks the first items with it, so that items that cannot be written are not sorted. A `MapWriter` receives
+    an entry.
 
-    Parallelism: every task writes on its own, to a place of its own, which is invisible before the commit.
+    Parallelism: every task writes to a separate location, which is invisible before the commit.
     On re-run: a task may run twice, also at the same time; the receipts of one attempt are committed.
     """
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
-        """Write the items of one task, in order; give receipts: small plain data with their location."""
+        """Write the items of one task, in order; yield receipts: small plain data with their location."""
         ...
 
 
@@ -260,7 +262,7 @@ class MapWriter(Protocol):
         ...
 
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Receipt]:
-        """Write all entries of one bucket, each key once; give receipts. Each bucket of an epoch has one call."""
+        """Write all entries of one bucket, each key once; yield receipts. Called once for each bucket of an epoch."""
         ...
 
 
@@ -284,7 +286,7 @@ class ForwardingWriter:
 
 
 def counting(writer: Writer | MapWriter) -> Writer | MapWriter:
-    """Return a writer that does the same, and gives one more receipt: how many items or entries it wrote."""
+    """Return an equivalent writer that yields one more receipt: the number of items or entries it wrote."""
     if getattr(writer, "write_bucket", None) is not None:
         return CountingEntries(cast(MapWriter, writer))
     return _CountingItems(cast(Writer, writer))
@@ -312,7 +314,7 @@ class _CountingItems:
 
 @record
 class CountingEntries(ForwardingWriter):
-    """A writer whose last receipt of each bucket is the number of entries; the others are in tuples."""
+    """A writer whose last receipt of each bucket is the number of entries; the other receipts are in tuples."""
 
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Receipt]:
         return _counted(partial(self.writer.write_bucket, bucket), entries)
@@ -320,7 +322,7 @@ class CountingEntries(ForwardingWriter):
 
 def _counted(write: Callable[[Iterator[Any]], Iterator[Receipt]], items: Iterator[Any]) -> Iterator[Receipt]:
     numbers = count(1)
-    # `compress` takes a number behind each item, so the next one is their count, without a call for each item.
+    # `compress` takes a number after each item, so the next number is their count, without a call for each item.
     for receipt in write(compress(items, numbers)):
         # In a tuple: a receipt of a user's writer may be an int, too.
         yield (receipt,)

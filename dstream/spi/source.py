@@ -4,7 +4,7 @@
 
 A job asks a `StreamSource` in the driver how far each partition reaches, chooses a range of offsets of each, and lets
 tasks read the ranges. It stores the offsets with the results of their items. So a range is read again only if its
-results were lost, and must then give the same items.
+results were lost, and must then yield the same items.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ T_co = TypeVar("T_co", covariant=True)
 
 @runtime_checkable
 class Split(Protocol[T_co]):
-    """One part of a source. It travels pickled, and the worker that owns it opens it.
+    """Part of a source. It is sent pickled, and opened by the worker that owns it.
 
-    Parallelism: one task reads one split, from the start to the end or until no more items are wanted.
-    On re-run: `read` may be called again, in another process, and must give the same items.
+    Parallelism: one task reads one split, from the start to the end or until no more items are needed.
+    On re-run: `read` may be called again, in another process, and must yield the same items.
     """
 
     def read(self) -> Iterator[T_co]:
-        """Open the split and give its items one after another; release it when the iterator closes.
+        """Open the split and yield its items one after another; release it when the iterator closes.
 
         Raises:
             SourceError: the data is missing, torn, or not what was declared.
@@ -69,34 +69,35 @@ class Split(Protocol[T_co]):
 
 @runtime_checkable
 class InBlocks(Split[T_co], Protocol[T_co]):
-    """A split whose items are read several at a time anyway; others leave it out.
+    """A split that reads several items at a time; other splits omit this method.
 
-    An engine then takes a whole list where it would ask for one item after another. That must change
-    nothing else: who asks for one item causes no more reading than `read` would do.
+    An engine then takes a list of items instead of one item after another. That must change nothing else: a request for
+    one item causes no more reading than `read` would.
     """
 
     def read_blocks(self) -> Iterator[Sequence[T_co]]:
-        """Open the split and give its items in lists, which the engine may keep."""
+        """Open the split and yield its items in lists, which the engine may retain."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ArrowRows:
-    """Items stored in columns of Arrow, so that an engine may work on these and make no objects.
+    """Items stored in Arrow columns, on which an engine may operate without making objects.
 
     Attributes:
-        size: how many items there are.
-        parts: each gives the column of a part of the items when it is asked for, by the name of the part: an Arrow
-            array as long as there are items, or other `ArrowRows`; None if the values are none of that kind. What
-            `to_pylist` makes of the ints, floats, bools, texts and bytes of an array is exactly what the items have
-            there; nulls are None.
-        reached_by: how items give their parts: `"attribute"`: `item.name`; `"key"`: `item["name"]`; `"place"`:
-            `item[0]`, in the order of `parts`. None runs code of the item's class. Nothing: the items are the one part.
-        items: gives the items at some places, a `slice` or an array of NumPy, as `Split.read` gives them; one after
-            another where that saves memory.
-        most: at most this number of items are made at a time, for the sake of memory.
-        again: reads the same rows once more, in any process; None: they cannot be, or at a high cost.
-        item_class: the class of all items, which have no attributes but its fields; None if it is not known.
+        size: the number of items.
+        parts: functions that return the column of a part of the items on demand, by the name of the part: an Arrow
+            array with `size` values, or other `ArrowRows`; None if the values have no such representation. The ints,
+            floats, bools, strings and bytes that `to_pylist` makes of an array equal the parts of the items exactly;
+            nulls are None.
+        reached_by: how the parts of an item are accessed: `"attribute"`: `item.name`; `"key"`: `item["name"]`;
+            `"place"`: `item[0]`, in the order of `parts`. None of these runs code of the item's class. Empty: the items
+            are the only part.
+        items: returns the items at the passed positions, a `slice` or an array of NumPy, as `Split.read` yields them;
+            lazily where that saves memory.
+        most: at most this number of items are made at a time, to limit memory.
+        again: reads the same rows once more, in any process; None: this is impossible or expensive.
+        item_class: the class of all items, which have no attributes but its fields; None if unknown.
     """
 
     size: int
@@ -109,7 +110,7 @@ class ArrowRows:
 
     @staticmethod
     def chosen(of: Any, places: Any) -> Any:
-        """Return the rows of an array or a batch of Arrow at some places, as `items` takes them."""
+        """Return the rows of an array or a batch of Arrow at the passed positions, a `slice` or an array of NumPy."""
         if isinstance(places, slice):
             # A slice copies nothing.
             return of.slice(places.start, places.stop - places.start)
@@ -117,7 +118,7 @@ class ArrowRows:
 
         try:
             return of.take(_indices(places))
-        except pa.ArrowNotImplementedError:  # Of some types it can be sliced and joined alone (pyarrow 26).
+        except pa.ArrowNotImplementedError:  # Some types can only be sliced and concatenated (pyarrow 26).
             if isinstance(of, pa.RecordBatch):
                 columns = [ArrowRows.chosen(column, places) for column in of.columns]
                 return pa.RecordBatch.from_arrays(columns, schema=of.schema)
@@ -125,7 +126,7 @@ class ArrowRows:
 
 
 def _indices(places: Any) -> Any:
-    """Return places as an array of Arrow: of an array of NumPy `take` would load pandas (pyarrow 26)."""
+    """Return positions as an array of Arrow: for an array of NumPy `take` would load pandas (pyarrow 26)."""
     import pyarrow as pa
 
     if getattr(places, "dtype", None) != "int64" or not places.flags.c_contiguous:
@@ -134,7 +135,7 @@ def _indices(places: Any) -> Any:
 
 
 class RowsAgain(Protocol):
-    """A reference to rows, which can be pickled: it travels with a few of their columns, in place of the others."""
+    """A reference to rows, which can be pickled: it is sent with a subset of their columns, in place of the others."""
 
     @property
     def together(self) -> Hashable:
@@ -142,7 +143,7 @@ class RowsAgain(Protocol):
         ...
 
     def opened(self) -> Any:
-        """Open what the rows are a part of, for `rows`; that is kept for others of the same part.
+        """Open the container of the rows, for `rows`; it is cached for other rows of the same container.
 
         Raises:
             SourceError: it is gone.
@@ -153,7 +154,7 @@ class RowsAgain(Protocol):
         """Return the rows.
 
         Raises:
-            SourceError: there are no longer as many.
+            SourceError: the number of rows has changed.
         """
         ...
 
@@ -164,13 +165,13 @@ class RowsAgain(Protocol):
 
 @runtime_checkable
 class InArrow(Split[T_co], Protocol[T_co]):
-    """A split whose items are stored in columns of Arrow anyway; others leave it out.
+    """A split whose items are stored in Arrow columns; other splits omit this method.
 
-    Parts that are not asked for need not be read: a value in them that has no object of Python is no error.
+    Parts that are not used need not be read: a value in them that has no Python object is no error.
     """
 
     def arrow_rows(self) -> Iterator[ArrowRows | Iterator[T_co]] | None:
-        """Open the split and give its items in order: rows, and an iterator of the items that are in no columns.
+        """Open the split and yield its items in order: rows, or an iterator of items that are not in columns.
 
         None if none of them does.
         """
@@ -178,12 +179,12 @@ class InArrow(Split[T_co], Protocol[T_co]):
 
 
 class Misread(NamedTuple):
-    """A record that does not become an item. To find its location may take reading, so that is done when asked for.
+    """A record that cannot be parsed into an item. Its location may require reading, so it is computed lazily.
 
     Attributes:
-        problem: what the parser raised.
-        record: gives the content of the record, and its location.
-        error: gives the exception that ends the run, unless it is handled.
+        problem: the exception of the parser.
+        record: returns the content of the record, and its location.
+        error: returns the exception that ends the run, unless it is handled.
     """
 
     problem: Exception
@@ -193,10 +194,10 @@ class Misread(NamedTuple):
 
 @runtime_checkable
 class SplitOfRecords(Split[T_co], Protocol[T_co]):
-    """A split that can go on behind a record that does not become an item; those of `OfRecords` can."""
+    """A split that can continue after a record that cannot be parsed, as the splits of `OfRecords`."""
 
     def read_past(self, misread: Callable[[Misread], Iterable[Any]]) -> Iterator[T_co]:
-        """Yield the items as `read` does, with the result of `misread` in the place of a bad record, or its error."""
+        """Yield the items as `read` does, with the result of `misread` in place of a bad record, or raise its error."""
         ...
 
 
@@ -221,10 +222,10 @@ class Source(Protocol[T_co]):
     """Items that can be read again and again, divided into splits.
 
     Attributes:
-        ordered: the items have an encounter order: the order of the splits, then that inside each.
+        ordered: the items have an encounter order: the order of the splits, then the order inside each.
         bounded: the items end.
-        in_caller: the splits hold their items themselves, so that reading one costs nothing; an
-            engine then moves the items in batches rather than the split as a whole.
+        in_caller: the splits contain their items, so that reading is free; an engine then sends the items in batches
+            instead of the complete split.
     """
 
     @property
@@ -240,21 +241,21 @@ class Source(Protocol[T_co]):
         """Divide the source, in the caller's process, when a terminal operation starts.
 
         Args:
-            parallelism: how many splits keep every core busy; a source may give more or fewer, and
-                may give them lazily: a short-circuiting operation asks for no more than it needs.
+            parallelism: the number of splits that keeps every core busy; a source may return more or fewer, and may
+                yield them lazily: a short-circuiting operation consumes no more than it needs.
 
         Raises:
-            SourceError: what was asked for does not exist.
+            SourceError: the input does not exist.
         """
         ...
 
 
 @runtime_checkable
 class Counted(Protocol):
-    """A source that can count its splits; others leave it out. `stream.explain()` asks for it."""
+    """A source that can count its splits; other sources omit this method. `stream.explain()` calls it."""
 
     def count_splits(self, parallelism: int) -> int | None:
-        """Return how many splits `splits(parallelism)` would give, reading nothing; None if that takes reading."""
+        """Return the number of splits of `splits(parallelism)` without reading; None if that requires reading."""
         ...
 
 
@@ -263,11 +264,11 @@ class InputSize:
     """The size of the input of a source, as far as the source has it without reading its items.
 
     Attributes:
-        items: how many items there are, or may be at most; `math.inf` if they have no end, None if that is unknown.
+        items: the number of items, or an upper bound; `math.inf` if the input is infinite, None if unknown.
         is_exact: there are exactly `items` items, so that `stream.count()` reads none of them.
-        stored_bytes: how many bytes have to be read to get the items; None if that is unknown, or nothing is read.
-        is_held: this process has the items in memory, or makes them from nothing.
-        is_near: to read the first few items costs no more in this process than on a worker.
+        stored_bytes: the number of bytes to read for the items; None if unknown, or nothing is read.
+        is_held: this process has the items in memory, or generates them.
+        is_near: reading the first items costs no more in this process than on a worker.
     """
 
     items: float | None = None
@@ -279,16 +280,16 @@ class InputSize:
 
 @runtime_checkable
 class SizedSource(Protocol):
-    """A source that may know the size of its input; others leave it out.
+    """A source that may know the size of its input; other sources omit this method.
 
-    `stream.count()` asks it, and the choice of the engine: a small input needs no workers.
+    It is used by `stream.count()`, and by the choice of the engine: a small input needs no workers.
     """
 
     def input_size(self) -> InputSize | None:
         """Return the size, or None if it is unknown; what it raises counts as unknown.
 
-        It is asked for in the caller's process before each run, so it reads little, such as the sizes of files, and
-        does not wait for an answer longer than a second.
+        It is called in the caller's process before each run, so it must read little, such as the sizes of files, and
+        wait at most a second for a response.
         """
         ...
 
@@ -310,7 +311,7 @@ def input_size(source: Any) -> InputSize:
 
 @contextmanager
 def asking_sizes_once() -> Iterator[None]:
-    """Ask each source at most once for its size within the block, in this thread: files are looked at for it."""
+    """Cache the sizes of sources within the block, in this thread, since they are read from files."""
     before = getattr(_remembered, "sizes", None)
     _remembered.sizes = {} if before is None else before
     try:
@@ -348,7 +349,7 @@ class StreamSource(Protocol[T_co]):
     """A source without an end.
 
     Parallelism: one task reads one range of one partition.
-    On re-run: a range gives the same items, in the order of their offsets, as long as the source keeps them.
+    On re-run: a range yields the same items, in the order of their offsets, as long as the source retains them.
     """
 
     @property
@@ -357,25 +358,26 @@ class StreamSource(Protocol[T_co]):
         ...
 
     def begin(self) -> Mapping[str, Offset]:
-        """Return the partitions that there are, by names that stay, and the offset at which a new job begins in each.
+        """Return the existing partitions, by stable names, and the offset at which a new job begins in each.
 
         Raises:
-            SourceError: what is to be read does not exist, or cannot be asked.
+            SourceError: the input does not exist, or is not reachable.
         """
         ...
 
     def reach(self, offsets: Mapping[str, Offset], most: int | None = None) -> Mapping[str, Offset]:
-        """Return how far each partition can be read now: the offset behind its last item.
+        """Return how far each partition can be read now: the offset after its last item.
 
-        Partitions that were added meanwhile are among the result: what is read of them begins at the offset None. One
-        that has ended, as a file that was read and deleted, is left out. It holds time back no longer; should it come
-        back, it is continued where it was.
+        The result includes partitions that were added meanwhile: they are read from the offset None. A partition that
+        has ended, as a file that was read and deleted, is left out. It no longer holds the watermark back; if it
+        reappears, it is continued at its last offset.
 
         Args:
-            offsets: how far each partition has been read, also those that were left out within the last day
+            offsets: how far each partition has been read, including partitions that were left out within the last day
                 (`JobConfig(keep=)`).
-            most: the greatest number of items of each partition; None: all that are there. A source that cannot count
-                items without reading them may use their size. One that knows how many are left returns a `Reached`.
+            most: the maximal number of items of each partition; None: unlimited. A source that cannot count items
+                without reading them may use their size. A source that knows the number of remaining items returns a
+                `Reached`.
 
         Raises:
             SourceError: items from these offsets on were removed before they were read, or a partition is gone.
@@ -383,24 +385,24 @@ class StreamSource(Protocol[T_co]):
         ...
 
     def split(self, partition: str, start: Offset, stop: Offset) -> Split[T_co]:
-        """Return the items of one partition from the offset `start` up to `stop`, without the one at `stop`.
+        """Return the items of one partition from the offset `start` up to `stop`, exclusive.
 
         Args:
             partition: its name.
-            start: None for the start of one that was added after `begin`.
-            stop: an offset that `reach` gave.
+            start: None for the start of a partition that was added after `begin`.
+            stop: an offset that `reach` returned.
         """
         ...
 
 
 class Reached(dict[str, Offset]):
-    """Result of `reach` in place of a plain dictionary, with the backlog besides.
+    """Result of `reach` with the backlog, in place of a plain dictionary.
 
     Attributes:
-        left: how many items are there behind these offsets, in all partitions. Metrics of jobs show it. None: they
-            cannot be counted without reading them.
-        expected: about how many they are, such as by the bytes of a file, where they cannot be counted. The sizes of
-            epochs and their engine depend on it, and no metric shows it. None: nothing is known.
+        left: the number of items after these offsets, in all partitions. Metrics of jobs show it. None: they cannot be
+            counted without reading them.
+        expected: an estimate of their number, such as by the bytes of a file, where they cannot be counted. The sizes
+            of epochs and their engine depend on it, and no metric shows it. None: unknown.
     """
 
     def __init__(self, offsets: Mapping[str, Offset], left: int | None = None, expected: int | None = None) -> None:
@@ -416,8 +418,8 @@ class Streamable(Protocol[T_co]):
     def as_stream(self) -> StreamSource[T_co]:
         """Return a source of the items without an end.
 
-        Jobs that run in epochs read that in its place, so that they give results before the end. It may be asked anew
-        in each run, and needs not give again what was read.
+        Jobs that run in epochs read that stream instead, so that they have results before the end. It may be called
+        again in each run, and need not repeat items that were read.
         """
         ...
 
@@ -427,8 +429,8 @@ class Ending(Protocol):
     """A source that may end; others leave it out.
 
     Attributes:
-        ends: no item will arrive once `reach` leaves out every partition: all windows close then, and a job completes
-            whose sources have all ended. Without it, an empty result means that there is nothing now.
+        ends: no item will arrive once `reach` leaves out every partition: then all windows close, and a job whose
+            sources have all ended completes. Without it, an empty result means that there are no items now.
     """
 
     @property
@@ -437,7 +439,7 @@ class Ending(Protocol):
 
 @runtime_checkable
 class OffsetShowing(Protocol):
-    """A source whose offsets mean little by themselves; others leave it out."""
+    """A source whose offsets need a description for users; other sources omit this method."""
 
     def shown_offset(self, offset: Offset) -> str:
         """Return an offset for the tables of a job, such as `byte 4096`."""
@@ -449,11 +451,11 @@ class Identified(Protocol):
     """A source with an identity that its offsets belong to; others leave it out.
 
     Attributes:
-        identity: a text, or texts by the names of the parts of which some may be added later, as topics are. A job that
-            went on with the offsets of one map in another of the same name would leave items out, so it refuses a
-            source that has another identity than the one it has read, or another one of a part that it has read. It is
-            asked for when a run of a job begins, when partitions are added, and once in some seconds while there are
-            epochs; what it raises in such an epoch is no failure.
+        identity: a string, or strings by the names of parts, such as topics, that may be added later. A job that
+            continued with the offsets of one map in another map of the same name would skip items, so it refuses a
+            source whose identity, or the identity of a part that it has read, has changed. It is read when a run of a
+            job begins, when partitions are added, and every few seconds between epochs; an exception then is no
+            failure.
     """
 
     @property
@@ -462,7 +464,7 @@ class Identified(Protocol):
 
 @runtime_checkable
 class Timestamped(Protocol[T_contra]):
-    """A source whose items have the time at which they happened; others leave it out."""
+    """A source whose items have the time at which they happened; other sources omit this method."""
 
     def timestamp(self, item: T_contra) -> int | None:
         """Return the time of an item in milliseconds since 1970; None if it has none."""
@@ -471,7 +473,7 @@ class Timestamped(Protocol[T_contra]):
 
 @runtime_checkable
 class TimestampedBeside(Protocol):
-    """A source that has the time of each item beside the item; others leave it out.
+    """A source that provides the time of each item separately; other sources omit this method.
 
     Attributes:
         has_times_beside: always True: each split is a `TimedSplit`.
@@ -485,5 +487,5 @@ class TimedSplit(Split[T_co], Protocol[T_co]):
     """A split that knows the time of each item."""
 
     def read_timed(self) -> Iterator[tuple[int, T_co]]:
-        """Give the items as `read` does, each behind its time in milliseconds since 1970."""
+        """Yield pairs of the time in milliseconds since 1970 and the item, in the order of `read`."""
         ...

@@ -1,19 +1,20 @@
 """`Storage`: stores of maps and lists, their options and updates; `LiveEntry`: one entry in an update.
 
 A storage finds stores by name; a `MapStore` holds entries (a cache is a map whose values carry their expiry; sets,
-counters and queues are maps too), a `ListStore` holds items in order. Both speak Python values: how these become bytes
-or columns is their own affair. One conformance suite, `tests/storage/conformance`, checks what every backend must hold.
+counters and queues are maps too), a `ListStore` holds items in order. The interface of both are Python values: their
+encoding as bytes or columns is private. One conformance suite, `tests/storage/conformance`, checks the contract of
+every backend.
 
-What holds for all of them:
+The common contract:
 
-- A store lives in the storage, not in the process. Any number of handles, threads and processes may use it.
+- A store belongs to the storage, not to the process. Any number of handles, threads and processes may use it.
 - Every operation sees all operations that returned before it started, from any process.
-- What is handed out is the caller's own: changing it changes nothing in the store.
-- A change is all or nothing. It is acknowledged by returning; after that a SIGKILL loses nothing.
+- Returned values belong to the caller: changing them changes nothing in the store.
+- A change is atomic. It is acknowledged by returning; after that a SIGKILL loses nothing.
 - On a destroyed store every operation raises `CollectionDestroyedError`.
-- Keys are equal as in `dstream.keys`; the first of equal keys stays, in the form that the key type gives it.
+- Keys are equal as in `dstream.keys`; the first of equal keys is retained, in the format of the key type.
 - A None among the keys or values of a map is a `NullElementError`; a key whose type has no stable encoding is an
-  `UnstableKeyError` that names the type; a value that the store does not take is a `TypeError` that names it.
+  `UnstableKeyError` that names the type; an unsupported value is a `TypeError` that names it.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ Kind = Literal["map", "list", "cache", "set", "counter", "queue"]
 
 
 class Unchanged(enum.Enum):
-    """The mark of an entry that stays as it is; there is one such value."""
+    """Marker of an unchanged entry; a singleton."""
 
     UNCHANGED = "UNCHANGED"
 
@@ -93,14 +94,14 @@ class Options:
     """The options of a collection. None leaves a choice to the store, or to the store that exists already.
 
     Attributes:
-        key_type: what keys are, such as `str`; unset, the first commit decides. Maps and caches only.
-        value_type: what values or items are, such as `int`, `list[float]` or a dataclass; unset, the first
-            commit decides. Values of other types are kept too, unless `strict`.
-        buckets: into how many parts the keys are divided. Maps and caches only.
-        journal: keep every change with its old value. Maps and caches only.
+        key_type: the type of the keys, such as `str`; unset, the first commit decides. Maps and caches only.
+        value_type: the type of the values or items, such as `int`, `list[float]` or a dataclass; unset, the first
+            commit decides. Values of other types are stored too, unless `strict`.
+        buckets: the number of parts into which the keys are divided. Maps and caches only.
+        journal: record every change with its old value. Maps and caches only.
         strict: refuse keys and values that are not exactly of their type.
-        ttl: seconds that an entry lives after it was written. Caches only.
-        max_idle: seconds that an entry lives after it was last used. Caches only.
+        ttl: seconds until an entry expires after it was written. Caches only.
+        max_idle: seconds until an entry expires after it was last used. Caches only.
     """
 
     key_type: Any = None
@@ -114,13 +115,13 @@ class Options:
 
 @record
 class Revision:
-    """Maker of new values of present entries: a `merge` of `MapStore.begin` that looks at keys.
+    """Function of new values of existing entries: a `merge` of `MapStore.begin` that receives the key.
 
-    The keys that a job writes are those of the entries; its values do not matter. A key that has no value when the job
-    is committed gets none.
+    The keys that a job writes select the entries; its values are ignored. A key without a value at the time of the
+    commit gets none.
 
     Attributes:
-        fn: gets the key and the value that is there and returns the new one, which is not None. It runs again, with the
+        fn: receives the key and the current value and returns the new value, which is not None. It runs again, with the
             fresh value, if the entry changed before the commit.
     """
 
@@ -129,22 +130,22 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Maker of new values of items: a `merge` of `MapStore.begin` whose result alone is stored in the map.
+    """Function of new values from items: a `merge` of `MapStore.begin` whose result alone is stored in the map.
 
-    What a job writes for a key is no value of the map, but anything that the store can keep meanwhile, such as a list
-    of items. It does not go together with `replace`.
+    What a job writes for a key is not a value of the map, but any data that the store can save until the commit, such
+    as a list of items. It excludes `replace`.
 
     Attributes:
-        fn: gets the key, the value that is there, or None, and what the job writes; returns the new value, None to
-            remove the entry, or `UNCHANGED`. It runs again, with the fresh value, if the entry changed before the
-            commit. It may change what it gets.
+        fn: receives the key, the current value, or None, and what the job writes; returns the new value, None to remove
+            the entry, or `UNCHANGED`. It runs again, with the fresh value, if the entry changed before the commit. It
+            may change its arguments.
     """
 
     fn: Callable[[Any, Any, Any], Any]
 
 
 Merge = Callable[[Any, Any], Any] | Revision | Update
-"""Makes one value of two, the present one first, or as the classes define; None of a function removes the entry."""
+"""Merge of two values, the current value first, or as the classes define; a function removes an entry with None."""
 
 
 class Storage(Protocol):
@@ -159,7 +160,7 @@ class Storage(Protocol):
 
     @property
     def records(self) -> Records:
-        """Small named values beside the collections, such as the records of jobs."""
+        """Small named values next to the collections, such as the records of jobs."""
         ...
 
     def load_pickle(self, data: bytes) -> Any:
@@ -183,15 +184,15 @@ class Storage(Protocol):
         ...
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
-        """Return the store of that name, made if there is none; two processes get the same one.
+        """Return the store of that name, created if it does not exist; two processes get the same store.
 
         Raises:
-            ValueError: it exists with other options than those that are given here; the message names both.
+            ValueError: it exists with options other than `options`; the message names both.
         """
         ...
 
     def open(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore | None:
-        """Return the store of that name, or None if there is none; options as for `create`."""
+        """Return the store of that name, or None if it does not exist; options as for `create`."""
         ...
 
     def names(self) -> list[tuple[Kind, str]]:
@@ -201,12 +202,12 @@ class Storage(Protocol):
     def vacuum(self, older_than: float) -> int:
         """Vacuum all stores as `Store.vacuum` does, and remove leftovers of destroyed ones; return the pieces removed.
 
-        The mark of a destroyed store stays, for handles to it.
+        The tombstone of a destroyed store remains, for handles to it.
         """
         ...
 
     def close(self) -> None:
-        """Release connections and caches; the stores stay. A second call does nothing."""
+        """Release connections and caches; the stores remain. A second call does nothing."""
         ...
 
 
@@ -215,10 +216,10 @@ class Store(Protocol):
 
     Attributes:
         name: its name.
-        identity: a text; a store of the same name that is made later has another one.
-        options: how it was made; it contains a type that the first commit decided as soon as it is known.
-        in_process: its splits hold the data themselves, since no other process could read it.
-        location: the folder or URL of a table that other tools read; None if there is none.
+        identity: a string; a store of the same name that is created later has another one.
+        options: its options; they contain a type that the first commit decided as soon as it is known.
+        in_process: its splits contain the data, since no other process could read it.
+        location: the folder or URL of a table that other tools can read; None if there is none.
     """
 
     @property
@@ -253,7 +254,7 @@ class Store(Protocol):
         ...
 
     def compact(self) -> None:
-        """Rewrite the data of many small changes; the contents stay the same."""
+        """Rewrite the data of many small changes; the contents are unchanged."""
         ...
 
     def vacuum(self, older_than: float) -> int:
@@ -262,24 +263,24 @@ class Store(Protocol):
 
 
 class MapStore(Store, Protocol):
-    """The entries of a map or a cache. An absent value is None, which no entry can hold.
+    """The entries of a map or a cache. An absent value is None, which no entry can have.
 
     It travels pickled to tasks, which may call `get_many` and `size`: on the newest state, or where `in_process`, on a
     copy of the entries as they were.
     """
 
     def get_many(self, keys: Sequence[Any]) -> list[Any]:
-        """Return the value of each key, None where there is none, all from one state of the map."""
+        """Return the value of each key, None for absent keys, from one consistent state of the map."""
         ...
 
     def update(self, keys: Sequence[Any], change: Callable[[list[Any]], list[Any]]) -> list[Any]:
-        """Replace the values of some keys by the results of `change` for the old ones, atomically.
+        """Replace the values of `keys` by the results of `change` for the old values, atomically.
 
         Args:
             keys: different keys, at least one.
-            change: gets the old values (None where there is none) and returns as many: the new value, None to
-                remove the entry, or `UNCHANGED`. It runs again, with fresh values, if another
-                process or thread changed one of the keys meanwhile.
+            change: receives the old values (None if absent) and returns a list of the same length: the new value, None
+                to remove the entry, or `UNCHANGED`. It runs again, with fresh values, if another process or thread
+                changed one of the keys meanwhile.
 
         Returns:
             The old values that the last run of `change` got, again as copies.
@@ -293,21 +294,21 @@ class MapStore(Store, Protocol):
     def splits(self, parallelism: int) -> Sequence[EntrySplit]:
         """Divide the entries as they are now; the splits read this state, however much later.
 
-        A redis store pins each bucket when it is read, not the whole map at once.
+        A redis store pins each bucket when it is read, not the map as a whole.
         """
         ...
 
     def journal(self, since: int) -> Iterator[JournalEvent]:
-        """Give the changes after offset `since` in the order in which they happened, oldest first; 0 is the start.
+        """Yield the changes after offset `since` in the order in which they happened, oldest first; 0 is the start.
 
         Raises:
-            IllegalStateError: the map was made without `journal=True`; or, while it is read, events after `since` are
-                no longer there.
+            IllegalStateError: the map was created without `journal=True`; or, during reading, events after `since` were
+                removed.
         """
         ...
 
     def journal_end(self) -> int:
-        """Return an offset that is not less than that of any change so far, and less than that of any later one.
+        """Return an offset that is not less than the offset of any change so far, and less than any later offset.
 
         Raises:
             IllegalStateError: the map was made without `journal=True`.
@@ -323,7 +324,7 @@ class MapStore(Store, Protocol):
         ...
 
     def journal_left(self, since: int) -> int | None:
-        """Return how many events there are after `since`, None if to count them takes long; raise as the others."""
+        """Return the number of events after `since`, None if counting them is slow; raise as `journal` does."""
         ...
 
     def shown_offset(self, offset: int) -> str:
@@ -331,7 +332,7 @@ class MapStore(Store, Protocol):
         ...
 
     def journal_before(self, when: int) -> int:
-        """Return the offset of the last event that was committed before a time, 0 if there is none.
+        """Return the offset of the last event that was committed before `when`, 0 if there is none.
 
         Args:
             when: milliseconds since 1970.
@@ -352,11 +353,11 @@ class MapStore(Store, Protocol):
         """Prepare to write an epoch of a job, as `dstream.spi.sink` describes.
 
         Args:
-            job: what names the job, so that it writes once however often it runs; unset, every run is a job of its own.
+            job: the name of the job, which writes once for any number of runs; unset, every run is a new job.
             epoch: its number, from 1 on.
-            merge: makes one value of the value that is there and the new one; unset, the new one replaces it. A
-                `Revision` makes it of the key and the value that is there, an `Update` also where there is none.
-            replace: what was there before disappears in the same commit.
+            merge: merges the current value with the new value; unset, the new value replaces it. A `Revision` takes the
+                key and the current value, an `Update` also runs for absent keys.
+            replace: all previous entries are removed in the same commit.
         """
         ...
 
@@ -376,8 +377,8 @@ class ListStore(Store, Protocol):
         """Replace a stretch of items by others, atomically.
 
         Args:
-            change: takes the list and returns what to replace, or None for nothing. It runs again if the list
-                changed meanwhile; an exception that it raises passes through and changes nothing.
+            change: takes the list and returns the replacement, or None for no change. It runs again if the list changed
+                meanwhile; an exception that it raises propagates and changes nothing.
         """
         ...
 
@@ -391,7 +392,7 @@ class ListStore(Store, Protocol):
 
 
 class ListView(Protocol):
-    """One state of a list."""
+    """Consistent view of a list."""
 
     @property
     def size(self) -> int: ...
@@ -410,10 +411,10 @@ class Splice(NamedTuple):
 
 
 class EntrySplit(Split[tuple[Any, Any]], Protocol):
-    """Some of the entries of a map, as (key, value). It travels pickled and reads the store itself."""
+    """Part of the entries of a map, as (key, value). It is sent pickled and reads the store itself."""
 
     def read_arrow(self) -> Iterator[pa.RecordBatch]:
-        """Give the entries in columns, by the schema of the store.
+        """Yield the entries in columns, by the schema of the store.
 
         Raises:
             TypeError: an entry does not fit the schema; the message names it.
@@ -422,10 +423,10 @@ class EntrySplit(Split[tuple[Any, Any]], Protocol):
 
 
 class ItemSplit(Split[Any], Protocol):
-    """Some of the items of a list, in order. It travels pickled and reads the store itself."""
+    """Part of the items of a list, in order. It is sent pickled and reads the store itself."""
 
     def read_arrow(self) -> Iterator[pa.RecordBatch]:
-        """Give the items in a column, by the schema of the store; errors as for entries."""
+        """Yield the items in a column, by the schema of the store; errors as for entries."""
         ...
 
 
@@ -453,12 +454,12 @@ class LiveEntry(Generic[K, V]):
 
     @property
     def value(self) -> V:
-        """The value as it is by now: None if the map has no entry of this key."""
+        """The value with its changes: None if the map has no entry of this key."""
         value: V = self._value
         return value
 
     def set_value(self, value: V | None) -> V | None:
-        """Give the entry another value and return the one before; None removes the entry."""
+        """Replace the value of the entry and return the previous value; None removes the entry."""
         before: V | None = self._value
         self._value = value
         self._change = value
@@ -470,12 +471,12 @@ class LiveEntry(Generic[K, V]):
 
 def change_of(entry: LiveEntry[Any, Any], before: Any) -> Any:
     """Return the change of an entry with a value, or without one: its new value, None to remove it, or UNCHANGED."""
-    # An entry that is not there cannot be removed.
+    # An absent entry cannot be removed.
     return UNCHANGED if before is None and entry._change is None else entry._change
 
 
 MOST_BUCKETS = 2**16
-"""A task that writes keeps a place for each bucket of a map, and makes a file for each that it has entries of."""
+"""A task that writes has a buffer for each bucket of a map, and writes a file for each bucket with entries."""
 
 PickleMode = Literal["trusted", "restricted", "never"]
 Durability = Literal["process", "power"]
@@ -486,11 +487,11 @@ class Settings:
     """Choices of a storage in matters that it cannot check for itself.
 
     Attributes:
-        pickle: which pickled values are loaded: all (`"trusted"`), those of plain types and of `allowed`
-            classes (`"restricted"`), or none (`"never"`). None: `"trusted"` where only this user can write,
-            otherwise `"restricted"`.
+        pickle: which pickled values are loaded: all (`"trusted"`), only plain types and `allowed` classes
+            (`"restricted"`), or none (`"never"`). None: `"trusted"` where only this user can write, otherwise
+            `"restricted"`.
         allowed: classes whose instances may be loaded in restricted mode.
-        durability: what an acknowledged change survives: the death of any process, or also that of the machine.
+        durability: what an acknowledged change survives: the death of any process, or also of the machine.
     """
 
     pickle: PickleMode | None = None

@@ -1,7 +1,7 @@
 """Processor suppliers: creation of processors, first in the driver, then on workers.
 
-A `ProcessorMetaSupplier` is asked once, in the driver, for what makes processors at each address; that is a
-`ProcessorSupplier`, which travels pickled. There is one address: all workers together are one member.
+A `ProcessorMetaSupplier` is called once, in the driver, for the supplier of processors at each address, a
+`ProcessorSupplier`, which is sent pickled. There is one address: all workers together are one member.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ class TwoStages:
     """Division of the work of processors that gather items with the senders of the items, so that less has to move.
 
     Attributes:
-        keys: gives the key by which items are gathered, a function for each inbound edge; None: all are one group.
-        first: takes the number of an inbound edge; gives what makes processors that emit an `Entry` of each key and
-            what they have gathered of its items, as often as they like.
-        second: takes the numbers of edges by which such entries come in the place of items; gives what makes the
-            processors of the vertex then.
+        keys: functions that return the key by which items are grouped, one per inbound edge; None: all are one group.
+        first: takes the number of an inbound edge; returns a supplier of processors that emit an `Entry` of each key
+            and the partial result of its items, any number of times.
+        second: takes the numbers of edges on which such entries arrive instead of items; returns a supplier of the
+            processors of the vertex.
     """
 
     keys: tuple[Callable[[Any], Any], ...] | None
@@ -82,10 +82,10 @@ class GroupsByKey:
     """Output of processors that gather the items of one inbound edge: an `Entry` of each key and its result, once.
 
     Attributes:
-        key: gives the key of an item.
+        key: returns the key of an item.
         operation: makes the results; its containers can be combined.
         reduction: groups items by that key, with the containers of the operation.
-        of_containers: the items are entries, whose values are containers already.
+        of_containers: the items are entries whose values are containers.
     """
 
     key: Callable[[Any], Any]
@@ -95,10 +95,10 @@ class GroupsByKey:
 
 
 class ProcessorSupplier:
-    """Makes the processors of a vertex that run in one process. A subclass overrides `get`; it travels pickled."""
+    """Makes the processors of a vertex that run in one process. A subclass overrides `get`; it is sent pickled."""
 
     two_stages: TwoStages | None = None
-    """The part of the work of its processors that senders may do; None: there is none."""
+    """The part of the work of its processors that may run before the shuffle; None: there is none."""
     groups: GroupsByKey | None = None
     """The output of its processors, if they emit nothing else; None: it is not known."""
 
@@ -114,20 +114,20 @@ class ProcessorSupplier:
         raise NotImplementedError(f"{type(self).__name__} has no get()")
 
     def get_one(self, number: int, count: int) -> Processor:
-        """Return the new processor of one number, for a task that runs this one alone; others leave it as it is.
+        """Return the new processor of one number, for a task that runs only this one; subclasses need not override it.
 
         Args:
             number: below `count`.
             count: how many processors the vertex has.
 
         Raises:
-            TypeError: `get` gave what is no processor.
-            ValueError: `get` gave another number of processors, or one of them twice.
+            TypeError: `get` returned something that is no processor.
+            ValueError: `get` returned another number of processors, or one of them twice.
         """
         return checked_count(self.get(count), count)[number]
 
     def close(self, error: BaseException | None) -> None:
-        """Release resources; called once, after all processors were closed. An error here is logged alone.
+        """Release resources; called once, after all processors were closed. An error here is only logged.
 
         Args:
             error: why the run failed; None if it did not.
@@ -143,8 +143,8 @@ def checked_count(made: Sequence[Processor], count: int) -> list[Processor]:
     """Return the processors of a supplier; refuse another number of them, and other objects.
 
     Raises:
-        TypeError: one of those is no processor.
-        ValueError: their number is not `count`, or one is there twice.
+        TypeError: an item is no processor.
+        ValueError: their number is not `count`, or one occurs twice.
     """
     found = list(made)
     for each in found:
@@ -162,11 +162,11 @@ class ProcessorMetaSupplier:
     """Makes the suppliers of a vertex, in the driver. A subclass overrides `get`."""
 
     preferred_local_parallelism: int = -1
-    """The number of processors of a vertex that names none itself; -1: as many as there are cores."""
+    """The number of processors of a vertex that sets none itself; -1: the number of cores."""
     inputs: int | None = None
     """The number of inbound edges of its processors; None: any number."""
     two_stages: TwoStages | None = None
-    """The part of the work of its processors that senders may do; None: there is none."""
+    """The part of the work of its processors that may run before the shuffle; None: there is none."""
     groups: GroupsByKey | None = None
     """The output of its processors, if they emit nothing else; None: it is not known."""
 
@@ -196,7 +196,7 @@ class ProcessorMetaSupplier:
 
     @staticmethod
     def of(supplier: AnySupplier, preferred_local_parallelism: int = -1) -> ProcessorMetaSupplier:
-        """Return a meta-supplier that gives the same supplier to each address."""
+        """Return a meta-supplier that returns the same supplier for each address."""
         return _OfSupplier(supplier_of(supplier), preferred_local_parallelism)
 
 
@@ -250,7 +250,7 @@ def supplier_at(address: Address, supplier: ProcessorMetaSupplier) -> ProcessorS
     """Return the supplier that a meta-supplier has for the only member.
 
     Raises:
-        TypeError: it gives no function, or that gives no supplier.
+        TypeError: it returns no function, or the function returns no supplier.
     """
     gives: Any = supplier.get([address])
     if not callable(gives):
