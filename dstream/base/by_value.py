@@ -63,7 +63,7 @@ def _dumps(kind: type[ValuePickler], value: Any) -> bytes:
 
 
 def dumps_with_shared(value: Any) -> tuple[bytes, list[Any]]:
-    """Pickle `value` as for another process, except for what this one shares, which is returned beside it.
+    """Pickle `value` as for another process, except for shared objects, which are returned separately.
 
     Shared are `SharedInProcess` objects, and classes that others cannot import.
 
@@ -122,12 +122,12 @@ class ValuePickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Pickler of everything with a name in `__main__` by value."""
 
     def __init__(self, *args: Any) -> None:
-        # cloudpickle (3.1) has a ChainMap, which Python code looks into for each object: 3 us of 8.
+        # cloudpickle (3.1) has a ChainMap, whose Python code runs for each object: 3 us of 8.
         self.dispatch_table = _dispatch_table()
         super().__init__(*args)
 
     def reducer_override(self, obj: Any) -> Any:
-        """Return how `obj` is pickled; `NotImplemented` for the usual way."""
+        """Return the reduction of `obj`; `NotImplemented` for the default."""
         kind: Any = type(obj)
         reduce = _reducer_of(kind)
         return NotImplemented if reduce is None else reduce(self, obj)
@@ -137,7 +137,7 @@ class ValuePickler(cloudpickle.Pickler):  # type: ignore[misc]
         return self.cached_parts(function, hashlib.blake2b(_dumps(_PlainPickler, function), digest_size=16).digest())
 
     def cached_parts(self, function: Any, digest: bytes | None) -> Any:
-        """Return the parts of a function with a cache; `digest` is that of its code and all that it uses."""
+        """Return the parts of a function with a cache; `digest` covers its code and everything that it uses."""
         parameters = function.cache_parameters()
         identity = None if digest is None else (_identity(function), digest)
         state = {name: value for name, value in vars(function).items() if name not in _MADE_BY_CACHE}
@@ -156,7 +156,7 @@ class _NamingPickler(ValuePickler):
     """Pickler of our objects under the names of the registry, and of the rest by value."""
 
     def reducer_override(self, obj: Any) -> Any:
-        """Return how `obj` is pickled; `NotImplemented` for the usual way."""
+        """Return the reduction of `obj`; `NotImplemented` for the default."""
         reduced = reduced_to_name(obj)
         return super().reducer_override(obj) if reduced is NotImplemented else reduced
 
@@ -164,7 +164,7 @@ class _NamingPickler(ValuePickler):
 class _SharingPickler(ValuePickler):
     """Pickler that leaves out `SharedInProcess` objects, and classes that have no name elsewhere, and collects them.
 
-    The copy of an object is of the class of the original, which is in this process already.
+    A copy has the same class object as its original, since both are in this process.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -194,14 +194,14 @@ class _SharingUnpickler(pickle.Unpickler):
 
 @functools.lru_cache(maxsize=1024)
 def _reducer_of(kind: Any) -> Callable[[ValuePickler, Any], Any] | None:
-    """Return how objects of a class are pickled; None for the usual way."""
+    """Return the function that reduces objects of a class; None for the default."""
     if kind in _REDUCERS:
         return _REDUCERS[kind]
     if issubclass(kind, type):
         return _reduce_class
     is_usual = kind.__reduce_ex__ is object.__reduce_ex__ and kind.__reduce__ is object.__reduce__
     has_reducer = kind in copyreg.dispatch_table
-    is_of_python = bool(kind.__flags__ & _HEAP_TYPE)  # an object of C has a name of its own module, if any
+    is_of_python = bool(kind.__flags__ & _HEAP_TYPE)  # an object of C is found by a name in its own module, if any
     return _reduce_checked if has_reducer or (is_of_python and not is_usual) else None
 
 
@@ -211,7 +211,7 @@ _module_of: Callable[[Any, str], str] = vars(pickle)["whichmodule"]
 
 
 def _reduce_class(pickler: ValuePickler, kind: type) -> Any:
-    """Return the reduction of a class: one that travels by value remains as it is in the process that made it."""
+    """Return the reduction of a class: a class pickled by value is reused in the process that made it."""
     reduced = cloudpickle.Pickler.reducer_override(pickler, kind)
     if type(reduced) is not tuple or len(reduced) < _WITH_SETTER:
         return reduced
@@ -221,14 +221,14 @@ def _reduce_class(pickler: ValuePickler, kind: type) -> Any:
 
 
 _WITH_SETTER = 6
-"""Parts of a reduction whose last one sets the state."""
+"""Number of parts of a reduction whose last part sets the state."""
 _own_classes: weakref.WeakSet[type] = weakref.WeakSet()
 _copied_classes: weakref.WeakSet[type] = weakref.WeakSet()
 """Classes made by this process, and those that another one has sent."""
 
 
 def _complete_class(kind: type, state: Any) -> None:
-    # cloudpickle (3.1) finds the class of this process, and gives it methods with other globals: those of the copy.
+    # cloudpickle (3.1) finds the class of this process, and replaces its methods by copies, with other globals.
     if kind not in _own_classes:
         _copied_classes.add(kind)
         _set_class_state(kind, state)
@@ -246,7 +246,7 @@ def _reduce_checked(pickler: ValuePickler, value: Any) -> Any:
     module = _module_of(value, reduced)
     if _is_elsewhere(module):
         return reduced
-    if isinstance(value, enum.Enum):  # as `enum.global_enum` makes them
+    if isinstance(value, enum.Enum):  # as `enum.global_enum` makes flags
         return type(value), (value.value,)
     raise pickle.PicklingError(
         f"{shown(value)} pickles as the name {reduced!r} of {module}, which workers do not import; define it and "
@@ -287,9 +287,9 @@ def _reduce_cached(pickler: ValuePickler, function: Any) -> Any:
 
 
 def _found_function(module: str, qualname: str) -> Any:
-    """Return the function of the class method that a name finds; None if there is none.
+    """Return the function of the class method with a qualified name; None if there is none.
 
-    With Python 3.11 a generic named tuple has that of `typing.Generic` in its class.
+    With Python 3.11 the class of a generic named tuple has the class method of `typing.Generic`.
     """
     found: Any = sys.modules.get(module)
     for part in qualname.split("."):
@@ -302,14 +302,14 @@ def _function_of(module: str, qualname: str) -> Any:
     return _found_function(module, qualname)
 
 
-# `lru_cache` sets these attributes itself on each function that it makes.
+# `lru_cache` sets these attributes on each function that it makes.
 _MADE_BY_CACHE = frozenset({"__annotate__", "__wrapped__", "cache_parameters"})
 _MOST_CACHES = 256
 _caches: dict[str, tuple[bytes, Any]] = {}
 
 
 def _cached(function: Any, maxsize: int | None, typed: bool, identity: tuple[str, bytes] | None) -> Any:
-    """Return a function with a cache: the one of this process, unless its code or its globals have changed.
+    """Return a function with a cache: the function of this process, unless its code or its globals have changed.
 
     So a client that it makes, such as a pool of connections, is made once in each worker.
     """
@@ -373,7 +373,7 @@ def _reduce_type(made: Any, parts: tuple[Any, tuple[Any, ...], dict[str, Any]]) 
 def _made_type(
     name: str, module: str, qualname: str | None, kind: Any, arguments: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
-    """Return a type of `typing`: the one of this process, so that two pickles give the same object."""
+    """Return a type of `typing`: the existing object of this process, so that two pickles load as the same object."""
     known = _known.get(name)
     if known is not None:
         return known
@@ -382,7 +382,7 @@ def _made_type(
     if qualname is not None:
         made.__qualname__ = qualname
     _identities[made] = name
-    # Of two threads that unpickle the type at once, both get the same object.
+    # Two threads that unpickle the type at the same time get the same object.
     return _known.setdefault(name, made)
 
 

@@ -32,26 +32,26 @@ __all__ = [
 
 _MOST_LEVELS = 8
 _MOST_PARTS = 100_000
-"""Containers inside of items beyond which a pickle, which copies each of them once, is the simpler way."""
+"""Maximal number of containers inside of items; beyond it a pickle is used, which copies each of them once."""
 _FEW_MEMBERS = 8
 _GET_STATE, _SET_STATE = (getattr(dataclasses, f"_dataclass_{name}state", None) for name in ("get", "set"))
 """The methods of frozen dataclasses with slots, which do as usual."""
 
 Copier = Callable[[list[Any]], list[Any]]
 Parts = Callable[[], Iterable[Any]]
-"""Gives values, as often as it is called."""
+"""Function that returns fresh values for each call."""
 
 
 def copier_of(items: list[Any]) -> Copier | None:
-    """Return what copies some items as a pickle would, without one; None where only a pickle can.
+    """Return a copier of `items` that is equivalent to a pickle; None if they require a pickle.
 
     Immutable items are their own copies: numbers, strings, and tuples, named tuples and frozen dataclasses
-    of them. What is there twice is one object in both.
+    of them. An object that occurs twice is one object in the copy, too.
     """
     try:
         return _copier_of(items)
     except Exception:
-        # Such as that of a metaclass that allows no hash, or no attribute; a pickle names that item.
+        # Such as the error of a metaclass that allows no hash, or no attribute; a pickle names that item.
         return None
 
 
@@ -70,10 +70,10 @@ def _copier_of(items: list[Any]) -> Copier | None:
 
 
 def have_plain_parts(items: list[Any], names: Iterable[str]) -> bool:
-    """Return whether to look at some parts of items runs no code of a user's, nor do operators on these parts.
+    """Return whether neither access to the parts `names` of items nor operators on them run code of a user's.
 
-    That holds for dictionaries, and for attributes of objects that are no more than these, where each part is a number,
-    a string or the like.
+    This is true for dictionaries, and for objects with plain attributes, whose parts are numbers, strings and similar
+    values.
 
     Args:
         items: the items.
@@ -82,7 +82,7 @@ def have_plain_parts(items: list[Any], names: Iterable[str]) -> bool:
     try:
         return _have_plain_parts(items, names)
     except Exception:
-        # Such as that of a part that is not there, or of a metaclass that allows no hash.
+        # Such as the error of a missing part, or of a metaclass that allows no hash.
         return False
 
 
@@ -104,7 +104,7 @@ def are_plain(values: Collection[Any]) -> bool:
     try:
         return _are_plain(lambda: values)
     except Exception:
-        return False  # Such as that of a class without a hash, by its metaclass.
+        return False  # Such as the error of a class whose metaclass allows no hash.
 
 
 def _are_plain(parts: Parts) -> bool:
@@ -113,7 +113,7 @@ def _are_plain(parts: Parts) -> bool:
 
 
 def _have_known_zones(kinds: set[Any], parts: Parts) -> bool:
-    """Return whether the time zones of some values, if these types have such, are of Python's own classes."""
+    """Return whether the time zones of the values, if their types have time zones, are of Python's own classes."""
     if kinds.isdisjoint(_WITH_ZONES):
         return True
     timed = parts() if kinds <= _WITH_ZONES else (each for each in parts() if type(each) in _WITH_ZONES)
@@ -124,7 +124,7 @@ _WITH_ZONES = frozenset({datetime, time})
 
 
 def is_known_zone(kind: object) -> bool:
-    """Return whether a class is one of Python's own time zones, whose methods do no more than to compute.
+    """Return whether a class is one of Python's own time zones, whose methods have no side effects.
 
     The name of its module is no sign of that: a class may call that as it likes.
     """
@@ -139,7 +139,7 @@ def is_zone_info(kind: object) -> bool:
 
 
 def _has_plain_attributes(kind: Any, names: Iterable[str]) -> bool:
-    """Return whether attributes of a class, if there are such, are those of its objects, which have no parts by key."""
+    """Return whether these names are plain attributes of the objects of a class without parts by key."""
     found = [each for name in names for each in _of_class(kind, name)]
     return (
         _is_heap_type(kind)
@@ -207,9 +207,9 @@ def _copied_slots(kind: Any, names: Sequence[str], items: list[Any]) -> list[Any
 
 @contextlib.contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Pause the collector of cyclic garbage, while many objects are made that all stay.
+    """Pause the collector of cyclic garbage, while many objects are created that remain in use.
 
-    It would look at all that is there again and again: a million entries take a third of the time (CPython 3.11).
+    It would scan all objects repeatedly: a million entries take a third of the time (CPython 3.11).
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -221,14 +221,14 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 def _are_immutable(parts: Parts, levels: int = _MOST_LEVELS) -> bool:
-    """Return whether all of some values are immutable, which may be nested in at most `levels` levels."""
+    """Return whether all values are immutable, nested in at most `levels` levels."""
     kinds: set[Any] = set(map(type, parts()))
     if not _have_known_zones(kinds, parts):
         return False
     if kinds <= IMMUTABLE or (kinds - IMMUTABLE == {tuple} and _are_short_tuples(parts)):
         return True
     others = (value for value in parts() if type(value) not in IMMUTABLE)
-    # An object that is part of many items is looked at once.
+    # An object that is part of many items is checked once.
     found = list({id(value): value for value in islice(others, _MOST_PARTS)}.values())
     if levels == 0 or next(others, None) is not None:
         return False
@@ -237,7 +237,7 @@ def _are_immutable(parts: Parts, levels: int = _MOST_LEVELS) -> bool:
 
 
 def _are_short_tuples(parts: Parts) -> bool:
-    """Return whether the tuples among some values have few members, such as pairs, all of them immutable."""
+    """Return whether the tuples among the values have few members, such as pairs, all of them immutable."""
     tuples = [value for value in parts() if type(value) is tuple]
     return sum(map(len, tuples)) <= _FEW_MEMBERS * len(tuples) and _are_plain(lambda: chain.from_iterable(tuples))
 
@@ -255,8 +255,8 @@ def _are_frozen(kind: Any, values: list[Any], levels: int) -> bool:
 
 
 def _has_fields_alone(kind: Any, names: set[str], values: list[Any]) -> bool:
-    """Return whether no object of a dataclass has an attribute beside its fields: the code that set it may set more."""
-    slots = copyreg._slotnames(kind)  # type: ignore[attr-defined]  # What `copy` and `pickle` take.
+    """Return whether no object of a dataclass has an attribute besides its fields, whose setter may set more."""
+    slots = copyreg._slotnames(kind)  # type: ignore[attr-defined]  # Used by `copy` and `pickle`.
     return names.issuperset(chain.from_iterable(map(_VARS, values)) if kind.__dictoffset__ else slots)
 
 
@@ -270,7 +270,7 @@ def _are_fields_immutable(names: Sequence[str], values: list[Any], levels: int) 
 
 
 def _attributes(name: str, values: list[Any]) -> Iterator[Any]:
-    # A field that was never set is None here.
+    # A field that was never set is represented by None.
     return map(getattr, values, repeat(name), repeat(None))
 
 
@@ -296,7 +296,7 @@ def _is_heap_type(kind: Any) -> bool:
 
 def _slots_of(kind: Any) -> tuple[str, ...]:
     """Return the attributes of a class without `__dict__`, as Python made them; none if it has other members."""
-    names = tuple(copyreg._slotnames(kind))  # type: ignore[attr-defined]  # What `copy` and `pickle` take.
+    names = tuple(copyreg._slotnames(kind))  # type: ignore[attr-defined]  # Used by `copy` and `pickle`.
     members = [getattr(kind, name, None) for name in names]
     return names if all(type(each) is MemberDescriptorType for each in members) else ()
 
@@ -311,7 +311,7 @@ def _is_plain(kind: Any) -> bool:
         and getattr(kind, "__setstate__", None) in (None, _SET_STATE)
         and getattr(kind, "__getstate__", None) in (getattr(object, "__getstate__", None), _GET_STATE)
         and (not kind.__dictoffset__ or not any(vars(each).get("__slots__") for each in kind.__mro__[:-1]))
-        # A property of that name would be copied in place of the attributes.
+        # A property named `__dict__` would be copied in place of the attributes.
         and all(type(vars(each).get("__dict__")) in (NoneType, GetSetDescriptorType) for each in kind.__mro__[:-1])
         and all(each.__flags__ & HEAP_TYPE for each in kind.__mro__[:-1])
     )

@@ -1,7 +1,7 @@
 """The installed distribution with its version, the check for a running Spark task, and temporary folders.
 
-The project on PyPI whose name is `dstream` is another one. What is imported is `dstream`, what is installed is
-`dstream-spark`, and every message that names a line for pip takes it from here. `pyproject.toml` contains the same
+The project named `dstream` on PyPI is not this one. The package to import is `dstream`, the distribution to install is
+`dstream-spark`, and every message with a command for pip takes it from this module. `pyproject.toml` contains the same
 name; `tests/house/test_distribution_name.py` compares both, and every such line of the pages and docstrings.
 """
 
@@ -19,13 +19,13 @@ __all__ = ["DISTRIBUTION", "VERSION", "TemporaryFolder", "__version__", "cores_h
 
 
 def inside_a_worker() -> bool:
-    """Return whether this process runs a Spark task: streams made there without a context run on the spot."""
+    """Return whether this process runs a Spark task: streams made in it without a context run locally."""
     context = getattr(sys.modules.get("pyspark.taskcontext"), "TaskContext", None)  # It may be half imported.
     return context is not None and context.get() is not None
 
 
 def cores_here() -> int:
-    """Return on how many cores this process may run: as many tasks Spark has at a time on one machine."""
+    """Return the number of cores that this process may use: the number of concurrent tasks of Spark on one machine."""
     known = getattr(os, "sched_getaffinity", None)
     cores = len(known(0)) if known is not None else os.cpu_count() or 1
     return min(cores, _quota() or cores)
@@ -46,7 +46,7 @@ _CGROUP = "/sys/fs/cgroup/cpu.max"
 DISTRIBUTION = "dstream-spark"
 
 VERSION = __version__ = "0.1.0"
-"""The second name is that of `dstream.__version__`."""
+"""The second name is for `dstream.__version__`."""
 
 
 def pip_install(extra: str) -> str:
@@ -64,11 +64,11 @@ def pip_install(extra: str) -> str:
 class TemporaryFolder:
     """A new folder that only this user may enter, with a lock of the kernel that ends with this process.
 
-    A process that is killed cannot remove its folder: the next one that makes one beside it does.
+    A process that is killed cannot remove its folder: the next process that creates one in the same parent does.
 
     Args:
-        parent: the folder in which it is made, with those above if they are gone.
-        purpose: the beginning of its name, behind `.dstream-`; nothing where paths have to be short, as of sockets.
+        parent: the folder in which it is created, with its missing parents.
+        purpose: the beginning of its name, after `.dstream-`; empty where paths have to be short, as for sockets.
 
     Attributes:
         path: its location.
@@ -78,7 +78,7 @@ class TemporaryFolder:
     """
 
     def __init__(self, parent: str, purpose: str = "") -> None:
-        import tempfile  # here: most processes that load this module make no folder
+        import tempfile  # imported on use: most processes that load this module create no folder
 
         os.makedirs(parent, exist_ok=True)  # A cleaner of temporary folders may have removed it.
         _remove_abandoned(parent)
@@ -108,7 +108,7 @@ class TemporaryFolder:
 
 
 _LOCKED = ".dstream-"
-"""Folders without a lock have other names, such as those of earlier versions."""
+"""Prefix of the names of folders with a lock; folders without one, as of earlier versions, have other names."""
 _OURS = re.compile(re.escape(_LOCKED) + "(?:[a-z]+-)?[a-z0-9_]{8}(?:-ended)?")
 """The names that `tempfile` makes with that prefix: a user may have folders such as `.dstream-backup`."""
 _YOUNG = 60.0
@@ -146,7 +146,7 @@ def _opened(folder: str) -> int:
 
 
 def _lock(folder: int) -> bool:
-    """Take the lock of a folder, if its file system has locks and no other process has it."""
+    """Acquire the lock of a folder, if its file system supports locks and no other process has it."""
     import fcntl
 
     try:

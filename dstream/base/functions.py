@@ -1,8 +1,8 @@
 """Plain functions recognized by their code, and checks of the results of user functions.
 
-Word counts and their like call plain functions for each item, which costs as much as half of the counting. A
-loop that computes the result itself need not call it: its instructions are those of a function written here, which
-reads nothing but its argument and a constant, and cannot fail (decision 55).
+Word counts and similar programs call plain functions for each item, which takes as long as half of the counting. A loop
+that inlines the result avoids the call: it recognizes functions by their instructions, which equal those of a function
+in this module that reads only its argument and a constant, and cannot fail (decision 55).
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ T = TypeVar("T")
 
 
 def many(result: Any) -> Iterable[Any]:
-    """Return the result of a function given to `flat_map`: None as nothing, a stream so that its end closes it."""
+    """Return the result of a function of `flat_map` as an iterable: None as empty, a stream closed at its end."""
     if type(result) in _COMMON:
         return cast(Iterable[Any], result)
     if result is None:
         return ()
     result = closed_at_end(result)
     refuse_awaitable(result)
-    # `iter` also takes objects that have `__getitem__` alone, which are no `Iterable`.
+    # `iter` also accepts objects that only have `__getitem__`, which are no `Iterable`.
     if not isinstance(result, Iterable) and not hasattr(type(result), "__getitem__"):
         raise TypeError(f"flat_map() needs a function that gives an iterable or None, not {type(result).__name__}")
     return cast(Iterable[Any], result)
@@ -48,17 +48,17 @@ _COMMON = frozenset({list, tuple, str, dict, set, range})
 
 
 def closed_at_end(result: Any) -> Any:
-    """Return the items of a stream, whose end closes it; anything else as it is."""
+    """Return the items of a stream, which is closed at its end; anything else unchanged."""
     # Found by its name, since streams are above this package; on the class, since an item may have any attribute.
     traverse = getattr(type(result), "_traverse_and_close", None)
     return result if traverse is None else traverse(result)
 
 
 def refuse_awaitable(result: Any) -> None:
-    """Refuse a result that has to be awaited, such as a coroutine that a plain function around an async one gives.
+    """Refuse a result that has to be awaited, such as a coroutine that a plain wrapper of an async function returns.
 
     Raises:
-        TypeError: it is an awaitable or an async generator, or a tuple that holds one.
+        TypeError: it is an awaitable or an async generator, or a tuple that contains one.
     """
     for part in _parts(result) if isinstance(result, tuple) else (result,):
         if hasattr(type(part), "__await__") or type(part) is AsyncGeneratorType:
@@ -66,19 +66,19 @@ def refuse_awaitable(result: Any) -> None:
 
 
 def _parts(result: tuple[Any, ...]) -> Iterable[Any]:
-    """Return the parts of a tuple; of a long one a part of each type, which is found in a tenth of the time."""
+    """Return the parts of a tuple; for a long tuple one part of each type, which takes a tenth of the time."""
     # Not `iter` nor `len`, which a subclass may override.
     parts = tuple.__iter__(result)
     if tuple.__len__(result) <= _FIRST_PARTS:
         return parts
-    # By their `id`, since a metaclass may take the hash from its classes.
+    # By their `id`, since a metaclass may make its classes unhashable.
     return dict(zip(map(id, map(type, parts)), tuple.__iter__(result), strict=True)).values()
 
 
 def refuse_awaitables_in(result: Any, levels: int = 3) -> None:
     """Refuse a result that has to be awaited, also inside of lists, dicts, tuples and sets: among their first parts.
 
-    It takes microseconds, so that only the first results of a function are looked at.
+    It takes microseconds, so that only the first results of a function are checked.
 
     Raises:
         TypeError: something in it has.

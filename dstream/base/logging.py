@@ -1,6 +1,6 @@
-"""Log lines that users asked for: to a logger, or to stderr without a logging setup.
+"""Log lines that users requested: to a logger, or to stderr without a logging setup.
 
-Python shows nothing below WARNING until a program sets up its logging, and a line that was asked for is no surprise.
+Python shows nothing below WARNING until a program configures logging, but lines that were requested must be shown.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The memory bound of one worker, beyond which the data of an operation is spilled to disk.
 
-Items have no size that could be asked for quickly. So a loop that takes many of them looks at the process: it takes few
-at first, twice as many the next time, and fewer where the last ones made the process grow. A look takes 2 microseconds.
-A process with room that earlier work has left need not grow, so large texts and bytes are looked at themselves.
+The size of an item cannot be determined quickly. So a loop that buffers many items checks the memory of the process: it
+takes few items at first, twice the number in the next batch, and fewer if the last batch made the process grow. A check
+takes 2 microseconds. A process with free memory from earlier work need not grow, so large strings and bytes are
+measured individually.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ __all__ = [
 T = TypeVar("T")
 
 _FEWEST, _MOST = 8, 512
-"""The fewest and the most items between two looks at the clock."""
+"""The least and the greatest number of items between two reads of the clock."""
 _CLOCK = 1e-5
-"""Seconds between two looks at the clock, which costs a hundredth of that."""
+"""Seconds between two reads of the clock, which takes a hundredth of that."""
 _SOON = 0.001
-"""Seconds in which no process grows by many megabytes: the kernel takes as long for them."""
+"""Seconds in which no process can grow by many megabytes: the kernel needs as long to provide them."""
 _PIECE = 4 * 2**20
 _MOST_GROWTH = 16 * 2**20
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -63,10 +64,10 @@ def resident_bytes() -> int:
 
 
 def _own_bytes() -> int:
-    """Return the bytes that this process occupies beside pages of files and shared ones.
+    """Return the bytes that this process occupies, without pages of files and shared pages.
 
-    The kernel takes pages of files back at any moment, a hundred megabytes at once: while it does, a process that grows
-    by as much occupies no more than before.
+    The kernel may reclaim a hundred megabytes of pages of files at any moment, which would hide the growth of the
+    process.
     """
     try:
         _, resident, shared, _ = os.pread(_statm(), _LINE, 0).split(b" ", 3)
@@ -89,7 +90,7 @@ _FEW_PARTS = 8
 
 
 def _text_bytes(item: Any, depth: int = 2) -> int:
-    """Return how many bytes an item has that is a text, or a short tuple with texts; 0 for all others.
+    """Return the size in bytes of an item that is a string, or a short tuple with strings; 0 for all others.
 
     `__len__` of a class of the user's is not called.
     """
@@ -110,7 +111,7 @@ def _peak() -> int:
 
 @functools.cache
 def _statm() -> int:
-    """Open the kernel's figures of this process, once: opening takes five times as long as reading."""
+    """Open the kernel's memory statistics of this process, once: opening takes five times as long as reading."""
     return os.open("/proc/self/statm", os.O_RDONLY)
 
 
@@ -119,22 +120,21 @@ os.register_at_fork(after_in_child=_statm.cache_clear)
 
 
 def pieces(items: Iterable[T], most: int) -> Iterator[list[T]]:
-    """Yield the items in lists of up to `most`, of few megabytes where the items are large.
+    """Yield the items in lists of up to `most`, and of a few megabytes if the items are large.
 
-    The next list is read when it is asked for, while the caller may still hold the last one. A list ends before an
-    item that cannot be made, whose failure the next read raises: one of the caller's own, about the items before, is
-    first.
+    The next list is read on demand, while the caller may still have the last one. A list ends before an item that
+    fails, and the next read raises the failure: a failure of the caller about the earlier items is raised first.
     """
     pace, count = BatchPace(most), 1
     take = BatchIterator(items).take if most > _MOST else _UpToFailure(items).take
     while piece := take(count):
         count = pace.look(piece)
         yield piece
-        del piece  # It is not held while the next one is made.
+        del piece  # It is released while the next list is made.
 
 
 class BatchPace:
-    """Number of items between two looks at the process, at most `most`."""
+    """Number of items between two checks of the memory of the process, at most `most`."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -142,7 +142,7 @@ class BatchPace:
         self._before = _own_bytes()
 
     def look(self, items: Sequence[Any] = ()) -> int:
-        """Return how many items may come until the next look, given the last ones if there is a list: two at first."""
+        """Return the number of items until the next check, after the last batch if there is one: two at first."""
         now = _own_bytes()
         fitting = self._count * _PIECE // max(now - self._before, _large_bytes(items), 1)
         self._count, self._before = max(1, min(fitting, 2 * self._count, self._most)), now
@@ -169,9 +169,9 @@ class Growth:
 
 
 class _UpToFailure(Generic[T]):
-    """Reader of items in lists, which end before an item that cannot be made: its failure is raised at the next look.
+    """Reader of items in lists, which end before an item that fails: its failure is raised by the next read.
 
-    So a function of the items fails at the first one that is wrong in any way, as if each had arrived alone.
+    So a function of the items fails at the first erroneous item, as if each had arrived alone.
     """
 
     def __init__(self, items: Iterable[T]) -> None:
@@ -187,7 +187,7 @@ class _UpToFailure(Generic[T]):
         return found
 
     def add_to(self, found: list[T], count: int) -> None:
-        """Add `count` of the next items to a list, or raise a failure if there is none in it."""
+        """Append the next `count` items to a list, or raise the failure if the list is empty."""
         if self._failure is not None and not found:
             failure, self._failure = self._failure, None
             raise failure
@@ -197,11 +197,11 @@ class _UpToFailure(Generic[T]):
             except Exception as failure:
                 if not found:
                     raise
-                # Another call than this one will raise it, and who looks for its item follows the frames of the calls.
+                # Another call will raise it, and the search for its item follows the frames of the calls.
                 self._failure = failure.with_traceback(failure.__traceback__ and failure.__traceback__.tb_next)
 
     def has_more(self) -> bool:
-        """Return whether there is another item, for which one is read ahead."""
+        """Return whether there is another item; it reads one item ahead."""
         self._ahead = self.take(1)
         return bool(self._ahead)
 
@@ -209,7 +209,7 @@ class _UpToFailure(Generic[T]):
 class BatchIterator(Generic[T]):
     """Reader of items in lists of any length, or shorter ones as soon as they make the process grow by megabytes.
 
-    A list ends before an item that cannot be made, whose failure the next look meets.
+    A list ends before an item that fails, and the next read raises the failure.
 
     Attributes:
         is_careful: whether the last list was cut by the sizes of its items, since these made the process grow.
@@ -229,7 +229,7 @@ class BatchIterator(Generic[T]):
             return few
         items, at_once, before = self._items, self._at_once, _own_bytes()
         most = before + _MOST_GROWTH
-        found = items.take(0)  # The item that `has_more` has read ahead, if there is one.
+        found = items.take(0)  # The item that `has_more` has read ahead, if any.
         known, size = 0, len(found)
         looked = last = perf_counter()
         while size < count:
@@ -241,7 +241,7 @@ class BatchIterator(Generic[T]):
             if now - looked > _SOON or is_end or size == count:
                 occupied = _own_bytes()
                 if occupied > most or occupied - before > _PIECE or _large_bytes(found) > _MOST_GROWTH:
-                    # The process has grown since the last look: each of these items is measured.
+                    # The process has grown since the last check: each of these items is measured.
                     self._waiting = small_lists(found[known:])
                     del found[known:]
                     break
@@ -256,7 +256,7 @@ class BatchIterator(Generic[T]):
         return next(self._waiting, [])
 
     def has_more(self) -> bool:
-        """Return whether there is another item, for which one is read ahead."""
+        """Return whether there is another item; it reads one item ahead."""
         if few := next(self._waiting, None):
             self._waiting = chain((few,), self._waiting)
             return True
@@ -266,7 +266,7 @@ class BatchIterator(Generic[T]):
 def small_lists(items: list[T]) -> Iterator[list[T]]:
     """Empty a list into lists of few megabytes, or of one item that is larger; each item is measured, which is slow."""
     waiting = deque(items)
-    # From here on each item has one owner, so that the memory of a yielded list is free before the next one.
+    # From now on each item has one owner, so that the memory of a yielded list is free before the next list.
     items.clear()
     few: list[T] = []
     total = 0
@@ -283,7 +283,7 @@ def small_lists(items: list[T]) -> Iterator[list[T]]:
 
 def size_of(item: Any) -> int:
     """Return how many bytes an item has when it is pickled; megabytes if it cannot be."""
-    import pickle  # With what it loads it takes 2 ms, and small items are never asked for theirs.
+    import pickle  # With its imports it takes 2 ms, and small items are never measured.
 
     try:
         return len(pickle.dumps(item, protocol=5))
@@ -298,17 +298,17 @@ PySpark's own workers begin to spill at 512 MB, too (`spark.python.worker.memory
 """
 
 DEFAULT_BROADCAST = 256 * 2**20
-"""The number of bytes that the right side of a hash join may have by default: each worker process holds all of it."""
+"""The number of bytes that the right side of a hash join may have by default: each worker process has it in memory."""
 
 SMALL_SIDE = 4 * 2**20
-"""A side of a join of at most this number of bytes is sent whole to all tasks: the shuffle alone takes as long."""
+"""A side of a join of at most this number of bytes is broadcast to all tasks: the shuffle alone takes as long."""
 
 
 def largest_side(worker_memory: int) -> int:
-    """Return how many bytes a side of a join may have that is sent whole to each task, whatever a shuffle costs.
+    """Return the maximal number of bytes of a side of a join that is broadcast, regardless of the cost of a shuffle.
 
-    Those are 16 MB of the 512 that a worker may have. A task holds the side without a file to put it into: in columns
-    with the table of its keys it takes three times its pickled bytes, as objects up to twenty times.
+    This is 16 MB if a worker has 512. A task has the side in memory and cannot spill it: in columns with the table of
+    its keys it takes three times its pickled bytes, as objects up to twenty times.
     """
     return worker_memory // 32
 
@@ -317,9 +317,9 @@ def largest_side(worker_memory: int) -> int:
 def give_back_large_blocks() -> None:
     """Configure the allocator to return each large block as soon as it is free, in this process and from now on.
 
-    glibc (2.36) does so at first, but once one was freed it keeps blocks of that size, up to 32 MB, for later use.
-    Smaller blocks at the end of its memory it would return beyond 128 KB, and get fresh pages for the next one, which
-    cost 0.4 ms for each MB: it keeps a few MB of these.
+    glibc (2.36) does so at first, but after a large block was freed it caches blocks of that size, up to 32 MB. Smaller
+    blocks at the end of its memory would be returned beyond 128 KB, and fresh pages for the next block cost 0.4 ms for
+    each MB: a few MB of these remain cached.
     """
     set_option = _of_the_allocator("mallopt")
     if set_option is not None:
@@ -333,7 +333,7 @@ _MOST_AT_END = 4 * 2**20
 
 
 def give_back() -> None:
-    """Return free memory of the allocators: glibc (2.36) keeps pages below any that are in use, that of Arrow any."""
+    """Return free memory to the system: glibc (2.36) retains pages below any that are in use, Arrow any page."""
     trim = _of_the_allocator("malloc_trim")
     if trim is not None:
         trim(0)
@@ -343,19 +343,18 @@ def give_back() -> None:
 
 def _of_the_allocator(name: str) -> Callable[..., int] | None:
     """Return a function of the C library, if it has one of that name."""
-    import ctypes  # Workers alone need it, and it takes 2 ms.
+    import ctypes  # Only workers need it, and it takes 2 ms.
 
     function: Callable[..., int] | None = getattr(ctypes.CDLL(None), name, None)
     return function
 
 
 class holding:
-    """A time in which new objects mostly stay, such as the containers of groups: the garbage collector skips them.
+    """Context in which most new objects are retained, as containers of groups: the garbage collector skips them.
 
     A full collection starts whenever there are a quarter more objects, and took half of the time of grouping a million
-    items by almost as many keys (CPython 3.11). Garbage that is young is still collected. Old garbage is collected when
-    the memory bound is reached, for which buffers ask, and at the end of the task. In a caller's process this changes
-    nothing.
+    items by almost as many keys (CPython 3.11). Young garbage is still collected. Old garbage is collected when the
+    memory bound is reached and at the end of the task. In a caller's process this has no effect.
     """
 
     _is_allowed = False
@@ -391,11 +390,11 @@ _LEAST_GROWTH = 32 * 2**20
 class Bound:
     """Memory bound of an operation, checked once for every few hundred items.
 
-    A worker has nothing but its tasks. The process of a program has the data of the program, too: there the bound
-    counts from what the process occupied when the run began.
+    A worker has only the memory of its tasks. The process of a program has the data of the program, too: its bound is
+    relative to the memory at the start of the run.
 
-    Where the allocator does not give memory back after a spill, the mark is raised a little: without that, every
-    later question would be answered with yes and each spill would be tiny.
+    If the allocator does not return memory after a spill, the threshold is raised a little: otherwise every later check
+    would trigger a tiny spill.
 
     Attributes:
         bytes: how many bytes the process may occupy.
@@ -412,7 +411,7 @@ class Bound:
         if not self._mark:
             occupied = resident_bytes()
             if occupied > self.bytes:
-                give_back()  # What earlier tasks, or runs, have let go of is not held.
+                give_back()  # Memory that earlier tasks, or runs, have released does not count.
                 occupied = resident_bytes()
             self._mark = max(self.bytes + min(self.before, occupied), occupied + _LEAST_GROWTH)
         self._is_exceeded = resident_bytes() + coming > self._mark
@@ -421,8 +420,8 @@ class Bound:
     def spilled(self) -> None:
         """Record that the operation moved its data to disk and released it."""
         if self._is_exceeded and resident_bytes() > self._mark - _LEAST_GROWTH // 2:
-            # A few thousand tuples and floats that Python keeps for later use can hold back all the memory around them
-            # (CPython 3.11); a full collection lets go of them.
+            # A few thousand tuples and floats in the free lists of Python can retain all the memory around them
+            # (CPython 3.11); a full collection releases them.
             gc.collect()
             give_back()
         self._mark = max(self._mark, resident_bytes() + _LEAST_GROWTH // 2)

@@ -18,13 +18,13 @@ __all__ = ["dumps", "dumps_named", "dumps_named_by_reference", "read_only"]
 
 
 def _key_of(comparator: Any, *values: Any) -> Any:
-    """Return the key function that `cmp_to_key` makes of a comparator, or the key that it gives for a value."""
+    """Return the key function that `cmp_to_key` makes of a comparator, or the key that it returns for a value."""
     key = functools.cmp_to_key(comparator)
     return key(*values) if values else key
 
 
-# Both are of one class, which cannot be pickled and does not show what it holds: a comparator, and in a key a value.
-# They are its referents, in the order of its fields (Python 3.11 to 3.13).
+# Both are of one class, which cannot be pickled and does not expose its fields: a comparator, and in a key a value.
+# They are its referents, in the order of the fields (Python 3.11 to 3.13).
 copyreg.pickle(
     type(functools.cmp_to_key(lambda left, right: 0)),
     lambda key: (_key_of, tuple(part for part in gc.get_referents(key) if part is not type(key))),
@@ -41,7 +41,7 @@ copyreg.pickle(MappingProxyType, lambda view: (read_only, (dict(view),)))
 
 
 def dumps(value: Any) -> bytes:
-    """Pickle `value`, by value where it holds a class or function that exists in this process only."""
+    """Pickle `value`; classes and functions that exist in this process only are pickled by value."""
     try:
         # Items of a class of the program are not pickled twice.
         data = None if _begins_with_own(value) else pickle.dumps(value, protocol=5)

@@ -20,17 +20,17 @@ T = TypeVar("T")
 
 
 class Remembering:
-    """Base of records that keep what `remembered` functions return of them: no part of the value, nor of a pickle."""
+    """Base of records that cache the results of `remembered` functions, outside of their value and pickle."""
 
     __slots__ = ("_found",)
     _found: dict[Callable[..., Any], Any]
 
 
 def remembered(fn: Callable[[R], T]) -> Callable[[R], T]:
-    """Return a function, or a method without arguments, whose results are kept with the object.
+    """Return a function, or a method without arguments, whose results are cached in the object.
 
-    The result must depend on nothing that may change later. It lives as long as the object, unlike in a cache of the
-    function, which would keep what an object refers to alive.
+    The result must depend on nothing that may change later. It is released with the object, unlike in a cache of the
+    function, which would keep the references of the object alive.
     """
 
     @functools.wraps(fn)
@@ -63,10 +63,10 @@ def record(cls: Any = None, /, *, slots: bool = True, eq: bool = True, repr: boo
     Python compiles `__init__` alone, when the first object is made.
 
     Args:
-        cls: the class, whose own methods stay.
+        cls: the class, whose own methods are retained.
         slots: its objects have no other attributes than the fields.
         eq: whether they are compared by their fields, and not by identity.
-        repr: whether their text is that of their fields, and not that of the class above.
+        repr: whether their `repr` shows their fields, instead of the inherited `repr`.
     """
     return _made(cls, slots, eq, repr) if cls is not None else lambda cls: _made(cls, slots, eq, repr)
 
@@ -85,7 +85,7 @@ def _made(cls: Any, slots: bool, eq: bool, shown: bool) -> Any:
     if shown and not has_repr:
         made.__repr__ = _shown
     if slots and not has_state:
-        # A list, as that of a frozen dataclass, which is shorter than the names with the values.
+        # A list, as the state of a frozen dataclass, which is shorter than the names with the values.
         made.__getstate__, made.__setstate__ = _state, _set_state
     return made
 
@@ -93,10 +93,10 @@ def _made(cls: Any, slots: bool, eq: bool, shown: bool) -> Any:
 def with_fields(cls: Any, slots: bool) -> Any:
     """Return `cls` with the fields of a dataclass, and with an `__init__` that is compiled when it is called first.
 
-    A process makes objects of half of its classes; to compile an `__init__` takes 80 us (CPython 3.11).
+    A process instantiates half of its classes; compiling an `__init__` takes 80 us (CPython 3.11).
     """
     if not cls.__doc__:
-        cls.__doc__ = cls.__name__  # `dataclass` would look for a signature to show there
+        cls.__doc__ = cls.__name__  # `dataclass` would compute a signature for the docstring
     made: Any = dataclasses.dataclass(slots=slots, eq=False, repr=False, init=False)(cls)
     if "__init__" not in vars(cls):
 
@@ -111,7 +111,7 @@ def with_fields(cls: Any, slots: bool) -> Any:
 def _compiled_init(cls: Any, slots: bool) -> Callable[..., None]:
     names = ("__dataclass_fields__", "__dataclass_params__", "__post_init__")
     base = type("Fields", (), {name: getattr(cls, name) for name in names if hasattr(cls, name)})
-    # A class beside `cls`, not below it: no base of `cls` gets one more subclass.
+    # A separate class, not a subclass of `cls`: no base of `cls` gets an additional subclass.
     named = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
     beside: Any = dataclasses.dataclass(slots=slots, eq=False, repr=False)(type(cls.__name__, (base,), named))
     return cast(Callable[..., None], vars(beside)["__init__"])

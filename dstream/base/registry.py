@@ -1,8 +1,8 @@
 """Registry of the names under which stored data refer to the classes and functions of dstream.
 
-Keys, values, types, pickles in storages, and the state of jobs outlive the modules that they were written by. They
-contain the names of these tables, and a pickle the function `by_name` of this module, which therefore never moves.
-When a listed object is moved or renamed, its location here changes and its name does not. What is not listed is not
+Keys, values, types, pickles in storages, and the state of jobs outlive the modules that wrote them. They contain the
+names of these tables, and a pickle the function `by_name` of this module, which therefore never moves. When a listed
+object is moved or renamed, its location in the table changes and its name does not. Objects that are not listed are not
 stored by the library itself.
 """
 
@@ -78,7 +78,7 @@ _FUNCTIONS = {
     "type": "dstream.base.by_value:_made_type",
     "type-alias": "dstream.base.by_value:_made_alias",
 }
-"""Functions that pickles call to make values."""
+"""Functions that pickles call to create values."""
 
 NAMES: Mapping[str, str] = types.MappingProxyType({**_VALUES, **_STATE, **_FUNCTIONS})
 """The present location of each, as "module:qualname", by name."""
@@ -98,7 +98,7 @@ def stored_name(thing: Any) -> str | None:
 
 
 def is_value(name: str) -> bool:
-    """Return whether a registered name is that of a value, which storages make without permission of the user."""
+    """Return whether a registered name is the name of a value, which storages load without permission of the user."""
     return name in _VALUES
 
 
@@ -108,7 +108,7 @@ def by_name(name: str) -> Any:
     Raises:
         AttributeError: this version has none of that name.
     """
-    # Stored data may have anything here, and a list as a key would raise a TypeError.
+    # Stored data may contain anything, and a list as a key would raise a TypeError.
     location = NAMES.get(name) if type(name) is str else None
     if location is None:
         raise AttributeError(f"this dstream stores nothing under the name {name!r}; another version has written it")
@@ -118,7 +118,7 @@ def by_name(name: str) -> Any:
 
 
 def reduced_to_name(thing: Any) -> Any:
-    """Return how a class or function is pickled in stored data; `NotImplemented` for the usual way, by its module."""
+    """Return how a class or function is pickled in stored data; `NotImplemented` for the default, by its module."""
     if not isinstance(thing, type | types.FunctionType):
         return NotImplemented
     name = stored_name(thing)
@@ -126,7 +126,7 @@ def reduced_to_name(thing: Any) -> Any:
 
 
 def state_values() -> tuple[type, ...]:
-    """Return the classes of state whose modules are loaded: those of a step are where its operator is."""
+    """Return the classes of state whose modules are loaded: the classes of a step are in the module of its operator."""
     return stored_things(*_STATE, "ExactSum")
 
 

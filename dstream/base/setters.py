@@ -31,7 +31,7 @@ HEAP_TYPE = 1 << 9
 def could_set(*values: Any) -> bool:
     """Return whether values, or what they lead to, could set attributes of an object that refuses to.
 
-    Whatever is not known to do nothing of that kind could, and so do values that lead to many others.
+    The result is True for everything that is not known to be harmless, and for values with many reachable values.
     """
     waiting, seen = list(values), dict[int, Any]()
     while waiting:
@@ -48,14 +48,14 @@ def could_set(*values: Any) -> bool:
 
 _MOST_LED_TO = 512
 _MOST_MEMBERS = 64
-"""Members of a container that are no numbers, strings or the like, beyond which it is taken for one of setters."""
+"""Maximal number of members of a container that are no numbers or strings; beyond it the result is True."""
 _MOST_LOOKED_AT = 10_000
 
 
 def _led_to(value: Any) -> list[Any] | None:
     """Return what a value leads to; None: it may set attributes, or nothing is known of it.
 
-    No attribute of the value is asked for that its class may have made: a proxy would answer with another value's.
+    No attribute of the value is read that its class may compute: a proxy would return the attribute of another value.
     """
     kind = type(value)
     if kind is FunctionType:
@@ -135,7 +135,7 @@ def _led_to_by_function(function: Any) -> list[Any] | None:
 
 
 def _named(function: Any, names: set[str]) -> list[Any] | None:
-    """Return the values that a function finds by their names, also in modules, or as those of its arguments."""
+    """Return the values that a function finds by `names`, also in modules, or as defaults of its arguments."""
     found = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values(), *vars(function).values()]
     waiting, modules = [function.__globals__[name] for name in names if name in function.__globals__], set[int]()
     while waiting:
@@ -157,7 +157,7 @@ def _names_in(code: CodeType) -> set[str]:
 
 
 def _is_special(name: str) -> bool:
-    """Return whether a name may be that of a method or attribute of Python's own that gives access to others."""
+    """Return whether a name may be a special method or attribute of Python that gives access to others."""
     return name.startswith("__") and name.endswith("__") and name not in _HARMLESS_NAMES
 
 
@@ -187,7 +187,7 @@ def _is_of_python(module: Any) -> bool:
 
 @dataclasses.dataclass
 class _WithRepr:
-    """Has a `__repr__` of the decorator, which is a function around another one."""
+    """Sample of a class with a `__repr__` of the decorator, which is a function around another one."""
 
 
 _MADE = "__dataclass_builtins_object__"
@@ -202,7 +202,7 @@ _METACLASSES = (type, ABCMeta, enum.EnumMeta, type(Protocol))
 _BASES = {object, Generic, Protocol, ABC, int, str, float, bytes} | {
     *(enum.Enum, enum.IntEnum, enum.StrEnum, enum.ReprEnum, enum.Flag, enum.IntFlag),
 }
-"""Classes of Python whose objects have no parts beside attributes."""
+"""Classes of Python whose objects have no parts besides attributes."""
 _HARMLESS = IMMUTABLE | {
     *(MemberDescriptorType, GetSetDescriptorType, TypeVar, range, slice, re.Pattern, timezone),
     *(type(vars(_SAMPLE)["value"]), type(...), type(NotImplemented)),
@@ -224,11 +224,11 @@ _SETTERS = _UNSEEN | {
     *("breakpoint", "compile", "delattr", "eval", "exec", "getattr", "globals", "locals", "open", "setattr", "vars"),
     *("default_factory", "get_type_hints", "metadata", "update_wrapper", "wraps"),
 }
-"""Names that give access to attributes by names that are not known."""
+"""Names that give access to attributes by names that are not in the code."""
 _KNOWN = frozenset(
     {"_bisect", "_collections", "_datetime", "_decimal", "_functools", "_heapq", "_json", "abc", "bisect", "builtins"}
     | {"cmath", "collections", "collections.abc", "copy", "dataclasses", "datetime", "decimal", "enum", "fractions"}
     | {"functools", "heapq", "itertools", "json", "math", "ntpath", "numbers", "os", "posixpath", "re", "time"}
     | {"typing", "uuid"}
 )
-"""Modules of Python whose functions and classes set attributes by no names but those in the code that calls them."""
+"""Modules of Python whose functions and classes set only attributes that are named in the calling code."""

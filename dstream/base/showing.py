@@ -26,7 +26,7 @@ _LONGEST = 200
 
 
 def class_name(kind: type) -> str:
-    """Return the name of a class with that of its module, unless it is built in."""
+    """Return the name of a class with its module, unless it is built in."""
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
@@ -38,14 +38,14 @@ def add_note(error: BaseException, note: str) -> None:
 
 def did_you_mean(name: str, known: Iterable[str], n: int = 1, show: Callable[[str], str] = repr) -> str:
     """Return a question that names the known names most like an unknown one, at most `n`; an empty string for none."""
-    from difflib import get_close_matches  # here: only a mistake needs it
+    from difflib import get_close_matches  # imported on use: only needed for an error
 
     close = get_close_matches(name, list(known), n)
     return f"did you mean {' or '.join(map(show, close))}?" if close else ""
 
 
 def repeated(names: Iterable[str]) -> str:
-    """Return the names that occur more than once, as text; an empty string for none."""
+    """Return the names that occur more than once, as a string; empty if there are none."""
     return ", ".join(repr(name) for name, count in collections.Counter(names).items() if count > 1)
 
 
@@ -72,5 +72,5 @@ def cell_of(file: str) -> int | None:
 
 
 def source_line(file: str, line: int) -> str:
-    """Return a line of source, or an empty text where the source is not at hand."""
+    """Return a line of source, or an empty string if the source is not available."""
     return linecache.getline(file, line).strip()

@@ -1,9 +1,8 @@
 """Idle threads for reuse, locks that survive a fork, and contexts that any exception may leave.
 
 A function in a reused thread sees no context variable that another one has set, as in a new thread; values in a
-`threading.local` stay. A new thread has to connect to Java first, where a thread is made for it too: a small run on
-Spark took 12 to 18 ms longer there than in one that has run something before (PySpark 4.3 with py4j 0.10.9.9, a busy
-machine).
+`threading.local` remain. A new thread has to connect to Java first, which creates a thread, too: a small run on Spark
+took 12 to 18 ms longer in a new thread than in a used one (PySpark 4.3 with py4j 0.10.9.9, a busy machine).
 """
 
 from __future__ import annotations
@@ -39,14 +38,14 @@ class Renewed(Protocol):
     """An object with a lock."""
 
     def renew(self) -> None:
-        """Take a new lock, and forget state that may be half changed."""
+        """Create a new lock, and reset state that may be partially changed."""
         ...
 
 
 class RenewedLock:
-    """A lock that its own thread may take again, and that is free in a forked process, held in the parent or not.
+    """A reentrant lock that is free in a forked process, even if it was locked in the parent.
 
-    Those of `threading` are faster, for what happens with every item.
+    The locks of `threading` are faster, for operations on every item.
     """
 
     def __init__(self) -> None:
@@ -68,7 +67,7 @@ _renewed: WeakSet[Renewed] = WeakSet()
 
 
 def renewed_after_fork(renewed: Renewed) -> None:
-    """Have an object renewed in every process that is forked from this one, as long as it lives."""
+    """Renew an object in every process that is forked from this one, as long as the object exists."""
     _renewed.add(renewed)
 
 
@@ -91,7 +90,7 @@ def _in_process(process: int, action: Callable[[], object]) -> None:
 
 
 _PATIENCE = 60.0
-"""Seconds after which an idle thread ends: a job without an end runs something every few seconds."""
+"""Seconds after which an idle thread ends: an unbounded job runs something every few seconds."""
 
 
 def in_a_thread(run: Callable[[], object], name: str) -> None:
@@ -112,13 +111,13 @@ def in_a_thread(run: Callable[[], object], name: str) -> None:
 def is_only_thread() -> bool:
     """Return whether no other thread of Python may run a function of the user's now."""
     known, own = threading.enumerate(), threading.get_ident()
-    # Threads of C, and those of `_thread`, are known to the interpreter alone.
+    # Threads of C, and those of `_thread`, are known to the interpreter only.
     others = (sys._current_frames().keys() | {each.ident for each in known}) - {own}
     return others <= {each.ident for each in known if _runs_no_function(each)}
 
 
 def _runs_no_function(thread: threading.Thread) -> bool:
-    # A class of its own has a method in place of a target.
+    # A subclass has a method in place of a target.
     target = getattr(thread, "_target", None) or thread
     kind = type(getattr(target, "__self__", target))
     return thread.name in _WITHOUT_FUNCTIONS or f"{kind.__module__}.{kind.__qualname__}" in _SERVING
@@ -147,7 +146,7 @@ def result_within(seconds: float, ask: Callable[[], T]) -> T | None:
     """Return the result of a function that another thread runs; None if it fails, or if it takes longer.
 
     Args:
-        seconds: how long to wait; the function continues after that, and its result is dropped.
+        seconds: the maximal time to wait; the function continues after that, and its result is dropped.
         ask: the function, which may wait for another machine.
     """
     found: list[T] = []
@@ -180,19 +179,19 @@ class _Thread(threading.Thread):
         while (given := self._next()) is not None:
             run, self.name = given
             contextvars.Context().run(run)
-            del given, run  # They may hold a plan, and its data.
+            del given, run  # The arguments may refer to a plan, and its data.
             self.name = "dstream-idle"
             with _lock:
                 _idle.append(self)
 
     def _next(self) -> _Task | None:
-        """Return the next task; None if none has come for so long that the thread ends."""
+        """Return the next task; None if the thread has been idle for so long that it ends."""
         if not self._waiting.acquire(timeout=_PATIENCE):
             with _lock:
                 if self in _idle:
                     _idle.remove(self)
                     return None
-            self._waiting.acquire()  # The thread that has taken it is about to give it something.
+            self._waiting.acquire()  # Another thread has popped this one and is about to pass it a task.
         return self._given.popleft()
 
 
@@ -202,7 +201,7 @@ _idle: list[_Thread] = []
 
 
 def _forget_threads() -> None:
-    """Know in a forked process that the threads stayed in its parent."""
+    """Drop the threads in a forked process, since they exist only in its parent."""
     global _lock
     _lock = threading.Lock()
     _idle.clear()
@@ -211,7 +210,8 @@ def _forget_threads() -> None:
 def _wait_for_imports() -> None:
     """Wait until our threads end the imports that they are in, before this process is forked.
 
-    In the forked process they would never end: the module stays half made there, and each use of it fails.
+    In the forked process the imports would never end: the module remains partially initialized, and each use of it
+    fails.
     """
     until = monotonic() + _LONGEST_IMPORT
     while any(map(_is_importing, threading.enumerate())) and monotonic() < until:
@@ -230,7 +230,7 @@ def _is_importing(thread: threading.Thread) -> bool:
 _IMPORTING = "<frozen importlib._bootstrap>"
 _BETWEEN_LOOKS = 0.001
 _LONGEST_IMPORT = 10.0
-"""An import may wait for one of the thread that forks; then it does not end before."""
+"""Maximal seconds to wait: an import may wait for the forking thread, and then does not end before the fork."""
 
 os.register_at_fork(before=_wait_for_imports, after_in_child=_forget_threads)
 
@@ -242,8 +242,9 @@ T = TypeVar("T")
 def contextmanager(generator: Callable[P, Iterator[T]]) -> Callable[P, AbstractContextManager[T]]:
     """Make a context of a function that yields once, as `contextlib.contextmanager` does.
 
-    That one sets an attribute of the exception that leaves the block (Python 3.11 to 3.13), which a class may refuse:
-    a frozen dataclass, or one with a `__setattr__` of its own. What then leaves is the refusal.
+    `contextlib` sets an attribute of the exception that leaves the block (Python 3.11 to 3.13), which a class may
+    refuse: a frozen dataclass, or a class with its own `__setattr__`. Then the error of that refusal would be raised
+    instead.
     """
 
     @functools.wraps(generator)
@@ -275,7 +276,7 @@ class _Context(AbstractContextManager[T], Generic[T]):
             is_of_python = isinstance(error, StopIteration) and raised.__cause__ is error
             if raised is not error and not is_of_python:
                 raise
-            # The frames of the generator are not the user's; a class with a `__setattr__` of its own may refuse this.
+            # The frames of the generator are not the user's; a class with its own `__setattr__` may refuse this.
             BaseException.__setattr__(error, "__traceback__", traceback)
         return False
 

@@ -35,7 +35,7 @@ __all__ = [
 _HIDDEN = "***"
 # fsspec chains filesystems so: `simplecache::s3://bucket/key`.
 _CHAINED = re.compile(r"::(?=[A-Za-z][\w+.-]*://)")
-# A value ends where the next parameter begins: JDBC separates them by semicolons, and some URLs have them behind a #.
+# A value ends where the next parameter begins: JDBC separates them by semicolons, and some URLs have them after a #.
 _PARAMETER = re.compile(r"([?&;#])([^=&;#?]*)=([^&;#?]*(?:[;#?](?![^=&;#?]*=|&|\Z)[^&;#?]*)*)")
 _SECRET_NAME = re.compile(r"pass|pwd|secret|token|key|credential|sig", re.IGNORECASE)
 _REDIS = frozenset({"redis", "rediss", "unix"})
@@ -44,8 +44,8 @@ _REDIS = frozenset({"redis", "rediss", "unix"})
 def shown_url(url: str) -> str:
     """Return a URL as it may be shown: without its password, and without parameters that sound secret.
 
-    A password with a `/`, `?` or `#` in it should have been percent-encoded. It is hidden all the same, if
-    need be with the host. A path is returned as it is.
+    A password with a `/`, `?` or `#` in it should have been percent-encoded. It is hidden nevertheless, if necessary
+    with the host. A path is returned unchanged.
 
     Example:
         >>> shown_url("redis://ada:secret@host:6379/0?ssl_password=secret")
@@ -64,7 +64,7 @@ def _shown_link(url: str) -> str:
     return f"{scheme}://{_BEHIND_HIDDEN.sub('', _PARAMETER.sub(_shown_parameter, rest))}"
 
 
-# What looks like another parameter there may be the rest of a secret that was not percent-encoded.
+# What looks like another parameter may be the rest of a secret that was not percent-encoded.
 _BEHIND_HIDDEN = re.compile(r"(?<==\*\*\*)[;#?][^&]*")
 
 
@@ -77,7 +77,7 @@ def credentials_in(url: str) -> str | None:
     return rest.rpartition("@")[0] if "@" in rest and _is_torn(scheme.lower(), place) else None
 
 
-# These have no port, so that digits behind a colon are part of a password.
+# These have no port, so that digits after a colon are part of a password.
 _WITHOUT_PORT = frozenset({"s3", "s3a", "gs", "az", "abfs", "abfss", "file"})
 
 
@@ -103,7 +103,7 @@ def _shown_credentials(scheme: str, credentials: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    from urllib.parse import unquote  # here: it takes a hundredth of the time of `import dstream`
+    from urllib.parse import unquote  # imported on use: it takes a hundredth of the time of `import dstream`
 
     return unquote(text)
 
@@ -136,7 +136,7 @@ def _nested_secrets(value: str) -> Iterator[str]:
 
 
 def _unquoted_form(value: str) -> str:
-    """Return a value of a query as it was before it was encoded as that of a form is: with + for a blank."""
+    """Return the value of a query parameter before form encoding, in which + stands for a blank."""
     return _unquoted(value.replace("+", " "))
 
 
@@ -146,7 +146,7 @@ def has_reference(url: str) -> bool:
 
 
 def resolved_url(url: str, *, quoted: bool = True) -> str:
-    """Return a URL with secrets in the place of its references.
+    """Return a URL with its references replaced by secrets.
 
     Args:
         url: as it was written.
@@ -206,7 +206,7 @@ def _quoted(text: str) -> str:
 
 
 def _resolved(text: str, quoted: bool) -> str:
-    """Return the secret of a reference as a part of a URL; any other text as it is."""
+    """Return the secret of a reference as a part of a URL; any other string unchanged."""
     reference = _unquoted(text)
     if not is_reference(reference):
         return text
@@ -234,7 +234,7 @@ def without_secrets(text: str) -> str:
 def scrub(error: BaseException, url: str = "") -> None:
     """Hide the secrets of a URL in the message of an exception, in its notes, and in its causes.
 
-    Libraries quote what they were given, a server quotes the command that it did not understand.
+    Libraries quote their arguments, servers quote commands that they did not understand.
     """
     # The longest first: of a secret that contains another one, the rest would remain in the message.
     secrets = sorted(set(_secrets(url)), key=len, reverse=True)
@@ -267,23 +267,23 @@ def _scrubbed(text: str, url: str, secrets: list[str]) -> str:
 
 
 _SHORTEST = 3
-"""A shorter text is part of half the words of a message, and no secret."""
+"""A shorter string occurs in many words of a message, and is no secret."""
 
 
 def _secrets(url: str) -> Iterator[str]:
-    """Yield the secrets of a URL, as they are written there, as they are meant, and the values of references."""
+    """Yield the secrets of a URL, encoded and decoded, and the values of references."""
     for secret in _places_of_secrets(url):
         meant = (secret, _unquoted(secret), secret.strip("{}"))
         if is_reference(meant[1]):
             try:
                 meant = (looked_up(meant[1]), _resolved(secret, quoted=True), "")
-            except SetupError:  # Then no library has seen it.
+            except SetupError:  # In that case no library has received it.
                 continue
         yield from (text for text in meant if len(text) >= _SHORTEST)
 
 
 def _places_of_secrets(url: str) -> Iterator[str]:
-    """Yield the texts in the places where a URL has secrets."""
+    """Yield the parts of a URL that may be secrets."""
     for link in _CHAINED.split(url):
         yield (credentials_in(link) or "").partition(":")[2]
         for found in _PARAMETER.finditer(link):
@@ -294,7 +294,7 @@ _REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+")
 
 
 def is_reference(text: object) -> bool:
-    """Return whether a text is a reference to a secret.
+    """Return whether a string is a reference to a secret.
 
     Example:
         >>> is_reference("env:DB_PASSWORD"), is_reference("file:/run/secrets/db"), is_reference("correct-horse")
@@ -304,7 +304,7 @@ def is_reference(text: object) -> bool:
 
 
 def looked_up(reference: str) -> str:
-    """Return the secret of a reference, without the end of its line if it is that of a file.
+    """Return the secret of a reference, without a trailing newline if it is read from a file.
 
     Raises:
         SetupError: it is not in this process, or its path is relative.
@@ -370,5 +370,5 @@ def checked_place(storage: Any) -> str | None:
 
 
 def shown_place(storage: str | None) -> str:
-    """Return the argument as it is shown behind others; nothing for None."""
+    """Return the argument as it is shown after others; empty for None."""
     return "" if storage is None else f", storage={shown_url(storage)!r}"

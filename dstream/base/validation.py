@@ -36,7 +36,7 @@ def identity(data: Any) -> str:
 
 
 def checked_number(data: Any, most: int = _LARGEST) -> int:
-    """Return a whole number that is not negative, also one that is written as a text.
+    """Return a whole number that is not negative, also one that is written as a string.
 
     Raises:
         ValueError: it is none, or larger than `most`.
@@ -49,7 +49,7 @@ def checked_number(data: Any, most: int = _LARGEST) -> int:
 
 
 def checked_text(data: Any) -> str:
-    """Return a text.
+    """Return a string.
 
     Raises:
         ValueError: it is none.
@@ -60,7 +60,7 @@ def checked_text(data: Any) -> str:
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether a text has no lone surrogate, which UTF-8 has no form for."""
+    """Return whether a string has no lone surrogate, which UTF-8 cannot encode."""
     if text.isascii():
         return True
     try:

@@ -2,8 +2,8 @@
 
 `optional`, `entries`, `bad_records` and `numbers` contain the values themselves, `predicates` the conditions of
 `where`, `time` instants and results of windows, `order` the order of sorting, `tables` the text and HTML of tables,
-`fields` the fields of dataclasses and their like, `functions` the checks of user functions, `user_functions` their
-text, `attachments` the files of a job.
+`fields` the fields of dataclasses and similar classes, `user_functions` the checks of user functions and their text,
+`attachments` the files of a job.
 """
 
 from dstream.values.bad_records import BadRecord, DeadLetter

@@ -1,7 +1,7 @@
 """`attached`: files and modules that travel with a job.
 
-A process may run several jobs at once, so the thread of a job stores its job. A thread that a function has started
-has none: there a name is enough that only one job of the process has.
+A process may run several jobs at once, so the thread of a job stores its job. A thread that a function has started has
+none: it finds a file whose name is unique among the jobs of the process.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ __all__ = [
 
 
 GIVEN = "given"
-"""The folder of the modules that were given by their paths, which go before others of their names."""
+"""The folder of the modules that were attached by path, which precede others of their names."""
 NAMED = "named"
-"""The folder of the modules that were given by name, for processes that do not find them themselves."""
+"""The folder of the modules that were attached by name, for processes that cannot import them otherwise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +41,11 @@ class JobFiles:
     """The files and modules of one job.
 
     Attributes:
-        name: unlike that of any other job.
-        folder: the location of all of it.
-        files: below the folder, by their names.
-        modules: a digest of what each module that was given by its path holds, by its name.
-        is_elsewhere: this is another machine than that of the driver, whose folders are not here.
+        name: unique among jobs.
+        folder: the location of the files and modules.
+        files: paths below the folder, by their names.
+        modules: a digest of the content of each module that was attached by path, by its name.
+        is_elsewhere: this is not the machine of the driver, so its folders are not accessible.
     """
 
     name: str
@@ -76,15 +76,16 @@ _searched: set[str] = set()
 def attached(name: str) -> Path:
     """Return the location of a file or a folder that is sent with the job: `JobConfig(files=)` names it.
 
-    For functions of the pipeline, on whatever machine they run. The file is as it was when the job was submitted; all
-    tasks of a machine read one copy, which is not to be written to.
+    For functions of the pipeline, on any machine. The file has its content at the time of submission; all tasks of a
+    machine share one copy, which must not be modified.
 
     Args:
-        name: as in `files`; the last part of the path unless a name was given.
+        name: as in `files`; by default the last part of the path.
 
     Raises:
         FileNotFoundError: the job has no file of that name.
-        IllegalStateError: no job runs here; or several that have such a file, and this is a thread of neither.
+        IllegalStateError: no job runs in this process; or several jobs have such a file, and this thread belongs to
+            none of them.
 
     Example:
         >>> import pathlib, tempfile
@@ -135,7 +136,7 @@ def of_job(files: JobFiles | None) -> None:
 
 
 def is_of_a_job(folder: str) -> bool:
-    """Return whether modules in `folder` are those of a job."""
+    """Return whether `folder` contains the modules of a job."""
     return folder in _searched
 
 
@@ -197,9 +198,9 @@ def _check_modules(files: JobFiles, other: JobFiles) -> None:
 
 
 def forget_modules() -> None:
-    """Forget the modules of jobs that do not run here: the next one may bring others of the same names.
+    """Unload the modules of jobs that do not run in this process: the next job may have others of the same names.
 
-    They stay loaded while the same job runs task after task in this process.
+    They remain loaded while the same job runs task after task in this process.
     """
     if _searched:
         with _lock:
@@ -208,7 +209,7 @@ def forget_modules() -> None:
 
 def _forget_modules() -> None:
     running = {place for each in _in_process.values() for place in each.first + each.last}
-    # With the slash, since the name of one folder may begin with that of another.
+    # With the slash, since the name of one folder may be a prefix of another.
     gone = tuple(f"{place}/" for place in _searched - running)
     if gone:
         # A copy, since other threads import meanwhile.

@@ -14,7 +14,7 @@ class DeadLetter:
     """An item that a step failed on, for the reducer of `stream.on_error(kinds, into=reducer)`.
 
     Attributes:
-        item: what the step was given; how it reads, as a str, if it cannot be pickled; of a source the `BadRecord`.
+        item: the input of the step; its `repr` if it cannot be pickled; for a source the `BadRecord`.
         error: the name of the exception's class.
         message: the message of the exception.
         step: the call that made the step, such as `.map(parse)`.
@@ -34,12 +34,12 @@ class DeadLetter:
 
 @dataclass(frozen=True)
 class BadRecord:
-    r"""A record that a source could not make an item of: the `item` of its `DeadLetter`.
+    r"""A record that a source failed to parse: the `item` of its `DeadLetter`.
 
     Attributes:
         path: the file, absolute or a URL.
         line: where it begins, from 1; in a format without lines, the number of the record.
-        text: the content; bytes that are no text are written as `\xe9`, and a long text is cut.
+        text: the content; bytes that cannot be decoded are escaped as `\xe9`, and a long text is truncated.
 
     Example:
         >>> BadRecord("/data/orders.csv", 7, "12,x").line
@@ -55,9 +55,9 @@ class EncodedLines(Sequence[str]):
     r"""Lines of a text, in UTF-8.
 
     Attributes:
-        data: the lines, each followed by "\n", which is nowhere else.
+        data: the lines, each followed by "\n", which occurs nowhere else.
         is_ascii: each byte is a character.
-        are_few: their reader reads few others.
+        are_few: their reader reads few other lines.
 
     Example:
         >>> lines = EncodedLines(b"sea\nwhale\n", is_ascii=True)
@@ -88,7 +88,7 @@ class EncodedLines(Sequence[str]):
 
     def _texts(self) -> list[str]:
         if self._lines is None:
-            # Not `splitlines`, which also cuts at characters such as U+2028. Behind the last line is an empty string.
+            # Not `splitlines`, which also cuts at characters such as U+2028. An empty string follows the last line.
             self._lines = self.data.decode().split("\n")
             self._lines.pop()
         return self._lines

@@ -48,7 +48,7 @@ class Entry(NamedTuple, Generic[K, V]):
 
 
 as_entry: Callable[[tuple[Any, Any]], Entry[Any, Any]] = functools.partial(tuple.__new__, Entry)
-"""Makes an entry of a pair, in C, where the class calls a function of Python."""
+"""Function that makes an entry of a pair, in C; the class itself calls a Python function."""
 
 
 def key_of(item: Any) -> Any:
@@ -99,7 +99,7 @@ def keys_of(fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
 
 
 def are_pairs(items: Sequence[Any]) -> bool:
-    """Return whether all items are entries or pairs; False also where that needs a look at each."""
+    """Return whether all items are entries or pairs; False also if that requires a check of each item."""
     kinds = set(map(type, items))
     return kinds == {Entry} or (kinds <= {Entry, tuple} and set(map(len, items)) == {2})
 
@@ -115,8 +115,8 @@ class JournalEvent(NamedTuple):
         kind: `"ADDED"`, `"UPDATED"` or `"REMOVED"`.
         old_value: the value before; None for `"ADDED"`.
         new_value: the value after; None for `"REMOVED"`.
-        offset: its position in the journal: larger than every offset before it, never 0, and no
-            number without gaps. `journal(since=offset)` gives the changes after it.
+        offset: its position in the journal: larger than every earlier offset, never 0, with gaps.
+            `journal(since=offset)` yields the changes after it.
         timestamp: when it was committed, in milliseconds since 1970, by the clock of the process that wrote it, or of
             the server; None if an older dstream has written it.
     """
@@ -130,9 +130,9 @@ class JournalEvent(NamedTuple):
 
 
 class UseEvent(JournalEvent):
-    """An entry of a cache lives longer, since it was looked up.
+    """Extended expiry of an entry of a cache, after a lookup.
 
-    It is stored among the changes, has an offset as they have, and is given to no user: nothing has changed.
+    It is stored among the changes, has an offset as they have, and is not visible to users: no value has changed.
     """
 
     __slots__ = ()
@@ -149,7 +149,7 @@ class PairsOfOneValue(_Zip):
     """Iterator of the pairs of each item and one value, at the speed of C.
 
     Attributes:
-        keys: the items; to take them is to take the pairs.
+        keys: the items; consuming them consumes the pairs.
         value: the second member of each pair.
 
     Example:
@@ -169,7 +169,7 @@ class PairsOfOneValue(_Zip):
 
 
 class Pairs(Sequence[tuple[Any, Any]]):
-    """The pairs of some keys and one value.
+    """Pairs of each key and one common value.
 
     Example:
         >>> list(Pairs(["a", "b"], 1))

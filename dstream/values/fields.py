@@ -79,8 +79,8 @@ def is_model(kind: object) -> bool:
 def hints_of(kind: Any, *, include_extras: bool = False) -> dict[str, Any]:
     """Return the annotations of a class by name, also those that `make_dataclass` writes for fields without a type.
 
-    These are the string "typing.Any", which the module of the class need not know: with Python 3.11 that is `types`,
-    with later versions the module that called `make_dataclass`.
+    These are the string "typing.Any", which may not resolve in the module of the class: with Python 3.11 that is
+    `types`, with later versions the module that called `make_dataclass`.
 
     Raises:
         NameError: a string names what its module does not have.
@@ -126,7 +126,7 @@ MAPPINGS: Final = (dict, collections.abc.Mapping, collections.abc.MutableMapping
 
 
 def plain_hint(hint: Any) -> Any:
-    """Return the type behind a `NewType`, and behind marks such as `Annotated` and `Required`."""
+    """Return the type inside a `NewType`, and inside qualifiers such as `Annotated` and `Required`."""
     while True:
         if isinstance(hint, typing.NewType):
             hint = hint.__supertype__
@@ -143,24 +143,24 @@ def in_words(hint: Any) -> str:
 
 
 def is_typed_dict(kind: object) -> bool:
-    """Return whether something is a `TypedDict`, of `typing` or of `typing_extensions`, and let one travel to workers.
+    """Return whether something is a `TypedDict`, of `typing` or of `typing_extensions`, and make it picklable.
 
     Example:
         >>> from dstream.values.fields import is_typed_dict
         >>> is_typed_dict(typing.TypedDict("Sale", {"unit price": float})), is_typed_dict(dict)
         (True, False)
     """
-    extensions: Any = sys.modules.get("typing_extensions")  # Who has one of its has imported it.
+    extensions: Any = sys.modules.get("typing_extensions")  # Imported if one exists.
     if not typing.is_typeddict(kind) and not (extensions is not None and extensions.is_typeddict(kind)):
         return False
     if "__orig_bases__" not in vars(kind):
-        # cloudpickle makes a class again of these. Python 3.11 does not set them where the class is written as a call.
+        # cloudpickle rebuilds a class from these. Python 3.11 does not set them where the class is written as a call.
         cast(Any, kind).__orig_bases__ = (typing.TypedDict,)
     return True
 
 
 def is_required_key(kind: Any, name: str, hint: Any) -> bool:
-    """Return whether a key of a `TypedDict` has to be there.
+    """Return whether a key of a `TypedDict` is required.
 
     Args:
         kind: the class.
@@ -172,13 +172,13 @@ def is_required_key(kind: Any, name: str, hint: Any) -> bool:
         >>> is_required_key(typing.TypedDict("Sale", {"price": float}, total=False), "price", float)
         False
     """
-    # Of annotations that are texts, Python 3.11 to 3.13 do not see that a key need not be there.
+    # For string annotations, Python 3.11 to 3.13 do not recognize keys that are not required.
     marked = typing.get_origin(hint)
     return marked is typing.Required or (marked is not typing.NotRequired and name in kind.__required_keys__)
 
 
 def has_plain_fields(kind: type) -> bool:
-    """Return whether a dataclass or a named tuple takes, stores and gives its fields without code of its own.
+    """Return whether a dataclass or a named tuple accepts, stores and returns its fields without custom code.
 
     Looked up anew in each call, since a property or a method may be assigned to a class at any time.
 
@@ -202,7 +202,7 @@ def _has_plain_fields(kind: Any) -> bool:
             and kind.__init__ is object.__init__
             and kind.__getattribute__ is tuple.__getattribute__
             and kind.__getitem__ is tuple.__getitem__
-            # The index of a field of a named tuple is seen in its pickled form alone.
+            # Only the pickle of a field of a named tuple shows its index.
             and [type(each) for each in held] == [_FIELD_OF_TUPLE] * len(names)
             and [each.__reduce__()[1][0] for each in held] == list(range(len(names)))
         )
@@ -214,18 +214,18 @@ def _has_plain_fields(kind: Any) -> bool:
         and kind.__new__ is object.__new__
         and kind.__getattribute__ is object.__getattribute__
         and (kind.__setattr__ is object.__setattr__ or vars(kind)["__dataclass_params__"].frozen)
-        # A slot is a data descriptor, too; any other one runs code of its own.
+        # A slot is a data descriptor, too; any other descriptor runs custom code.
         and not any(hasattr(type(each), "__set__") and type(each) is not MemberDescriptorType for each in held)
     )
 
 
 def has_fields_alone(item: object, kind: type) -> bool:
-    """Return whether an object is of a class with plain fields, and has no attribute of its own beside these."""
+    """Return whether an object is of a class with plain fields, and has no other attributes."""
     return type(item) is kind and all(map(field_names(kind).__contains__, getattr(item, "__dict__", ())))
 
 
 def is_of_dataclass(method: Any) -> TypeGuard[FunctionType]:
-    """Return whether `dataclasses` wrote a method; one of the user's may come out of a text, too, as with `python -c`.
+    """Return whether `dataclasses` wrote a method; source from a string may also be the user's, as with `python -c`.
 
     Example:
         >>> from dstream.values.fields import is_of_dataclass
@@ -287,9 +287,9 @@ def _is_of_library(function: FunctionType) -> bool:
 
 
 def defaults_of_constructor(kind: type) -> dict[str, Any]:
-    """Return what the constructor of a dataclass or named tuple gives to fields that are left out.
+    """Return the defaults of the constructor of a dataclass or named tuple for omitted fields.
 
-    The fields themselves may have other defaults, if those of the constructor were assigned later.
+    The fields themselves may have other defaults, if the defaults of the constructor were assigned later.
 
     Example:
         >>> from dstream.values.fields import defaults_of_constructor
@@ -309,7 +309,7 @@ _FIELD_OF_TUPLE = type(vars(_Pair)["first"])
 
 
 def columns_of_fields(names: tuple[str, ...], items: Sequence[Any]) -> list[list[Any]]:
-    """Return the values of some fields of all items, a list for each field.
+    """Return the values of the fields `names` of all items, a list for each field.
 
     Example:
         >>> from dstream.values.fields import columns_of_fields
@@ -324,7 +324,8 @@ def _column_of(name: str) -> Callable[[Sequence[Any]], list[Any]]:
     """Return a getter of a field of each item; Python code needs three fifths of the time of `attrgetter` (3.11)."""
     if not _is_read_alike(name):
         return lambda items: [getattr(value, name) for value in items]
-    # The module's name marks the code as ours for failures; no local is called `item`, since some are parts of keys.
+    # The module's name marks the code as the library's for failures; no local is called `item`, since some values are
+    # parts of keys.
     ours = {"__name__": __name__}
     taking: Callable[[Sequence[Any]], list[Any]] = eval(f"lambda items: [value.{name} for value in items]", ours)
     return taking
@@ -341,12 +342,12 @@ def _is_read_alike(name: str) -> bool:
 
 
 def has_default(field: dataclasses.Field[Any]) -> bool:
-    """Return whether a field of a dataclass need not be given."""
+    """Return whether a field of a dataclass is optional."""
     return not (is_missing(field.default) and is_missing(field.default_factory))
 
 
 def default_of(kind: type, name: str) -> Callable[[], Any] | None:
-    """Return a function that gives the default of a field; None if it has none that is known without code of the class.
+    """Return a function that returns the default of a field; None if it has none, or code of the class computes it.
 
     Example:
         >>> from dstream.values.fields import default_of
@@ -370,9 +371,9 @@ def _default_of(kind: Any, name: str) -> Callable[[], Any] | None:
 def _default_of_field(kind: Any, field: dataclasses.Field[Any]) -> Callable[[], Any] | None:
     held = inspect.getattr_static(kind, field.name, None)
     if hasattr(type(held), "__set__") and type(held) is not MemberDescriptorType:
-        return None  # Its default is what the descriptor gives.
+        return None  # Its default is the value of the descriptor.
     if not field.init and hasattr(kind, "__post_init__"):
-        return None  # That makes its value of other fields.
+        return None  # The method computes its value from other fields.
     make: Any = field.default_factory
     if not is_missing(make):
         # Any other factory is code, which loading data does not run.
@@ -384,7 +385,7 @@ _FACTORIES = (list, dict, set, frozenset, tuple, str, bytes, bytearray, int, flo
 
 
 def is_missing(default: object) -> bool:
-    """Return whether it marks a missing default; a class pickled by value has an object of its own for that."""
+    """Return whether `default` marks a missing default; a class pickled by value has another marker object."""
     return isinstance(default, type(dataclasses.MISSING))
 
 

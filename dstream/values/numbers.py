@@ -1,9 +1,9 @@
 """`ExactSum`, summary statistics, and conversions to the numbers of numeric streams.
 
 The exact sum of floats is stored as a few floats that do not overlap (an expansion, Shewchuk 1997,
-the method behind `math.fsum`). Each round of `math.fsum` gives the rounded rest; the rounds end
-when the rest is zero, so no bit is lost and partial sums combine in any grouping. These floats follow from the
-sum alone, and NaN and infinities are counted, so whatever was added can be taken out again without a trace.
+the method behind `math.fsum`). Each round of `math.fsum` returns the rounded remainder; the rounds end when the
+remainder is zero, so no bit is lost and partial sums combine in any grouping. These floats depend only on the sum, and
+NaN and infinities are counted, so every addition can be undone exactly.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class ExactSum:
     def __init__(self) -> None:
         self._parts: list[float] = []
         self._special: Specials | None = None
-        self._huge = _NOTHING  # What no few floats can hold.
+        self._huge = _NOTHING  # Values that the floats cannot represent.
 
     @classmethod
     def of(cls, numbers: Iterable[float], exact: Fraction | None = None) -> ExactSum:
-        """Return the sum of a few finite floats, and of a number that need not be one."""
+        """Return the sum of a few finite floats, and of a number of any numeric type."""
         made = cls()
         made._parts.extend(numbers)
         if exact is not None:
@@ -81,7 +81,7 @@ class ExactSum:
             self._compress()
 
     def merge(self, other: ExactSum) -> None:
-        """Add the sum that `other` holds."""
+        """Add the sum of `other`."""
         self._parts.extend(other._parts)
         self._huge += other._huge
         if other._special is not None:
@@ -89,9 +89,9 @@ class ExactSum:
         self._compress()
 
     def deduct(self, other: ExactSum) -> None:
-        """Take out the numbers that `other` has added up, which were added here before."""
+        """Subtract the numbers in the sum of `other`, which were added before."""
         other._compress()
-        # By now these are finite: infinities and NaN are counted, since they have no opposite.
+        # These are finite: infinities and NaN are counted, since they have no opposite.
         self._parts.extend(-part for part in other._parts)
         self._huge -= other._huge
         if other._special is not None:
@@ -190,7 +190,7 @@ def mean(total: float, count: int) -> float:
     """Return a sum divided by a count above 0."""
     try:
         return total / count
-    except OverflowError:  # Of ints beyond the floats; statistics that raised here could not even be shown.
+    except OverflowError:  # For ints beyond the range of floats; statistics that raised could not even be displayed.
         return rounded(Fraction(total) / count)
 
 
@@ -201,11 +201,11 @@ class SummaryStatistics(ABC, Generic[N]):
     """The statistics of numbers; of nothing they are 0, 0, None, None, 0.0.
 
     Attributes:
-        count: how many numbers there were.
-        min: the least one, NaN if any is NaN, None if there were none.
-        max: the greatest one, NaN if any is NaN, None if there were none.
+        count: the number of numbers.
+        min: the minimum, NaN if any is NaN, None if there are no numbers.
+        max: the maximum, NaN if any is NaN, None if there are no numbers.
         sum: their sum.
-        average: their mean, 0.0 if there were none.
+        average: their mean, 0.0 if there are no numbers.
     """
 
     _names: ClassVar[tuple[str, ...]] = ("count", "sum", "min", "max", "average")
@@ -222,15 +222,15 @@ class SummaryStatistics(ABC, Generic[N]):
 
     @property
     def average(self) -> float:
-        """The mean of the numbers; 0.0 if there were none."""
+        """The mean of the numbers; 0.0 if there are none."""
         return mean(self.sum, self.count) if self.count else 0.0
 
     def accept(self, number: N) -> None:
-        """Take one number in."""
+        """Add one number."""
         self.accept_all((number,))
 
     def accept_all(self, numbers: Iterable[N]) -> Self:
-        """Take `numbers` in, a few thousand in memory at a time, and return these statistics."""
+        """Add `numbers`, a few thousand in memory at a time, and return these statistics."""
         numbers = iter(numbers)
         while chunk := list(islice(numbers, _CHUNK)):
             self._accept_chunk(chunk)
@@ -328,7 +328,7 @@ class DoubleSummaryStatistics(SummaryStatistics[float]):
 
     def _accept_chunk(self, chunk: list[float]) -> None:
         super()._accept_chunk(chunk)
-        # A NaN makes the sum NaN, so that other chunks are not searched for one.
+        # A NaN makes the sum NaN, so that other chunks are not searched for a NaN.
         if self._sum.value() != self._sum.value():
             self._widen_by_nan(chunk)
 

@@ -44,7 +44,7 @@ class Optional(Generic[T_co]):
 
     @staticmethod
     def of(value: U) -> Optional[U]:
-        """Hold `value`.
+        """Return an `Optional` of `value`.
 
         Raises:
             NullElementError: `value` is None; `of_nullable` takes it.
@@ -55,12 +55,12 @@ class Optional(Generic[T_co]):
 
     @staticmethod
     def of_nullable(value: U | None) -> Optional[U]:
-        """Hold `value`, or nothing if it is None."""
+        """Return an `Optional` of `value`, or an empty one if it is None."""
         return Optional(value)
 
     @staticmethod
     def of_item(item: U) -> Optional[U]:
-        """Hold `item`, even if it is None: `first()` and `last()` of a stream return this.
+        """Return an `Optional` of `item`, even if it is None: `first()` and `last()` of a stream return this.
 
         Example:
             >>> Optional.of_item(None).is_present(), Optional.of_item(None)
@@ -70,7 +70,7 @@ class Optional(Generic[T_co]):
 
     @staticmethod
     def empty() -> Optional[Any]:
-        """Hold nothing."""
+        """Return the empty `Optional`."""
         return _EMPTY
 
     def is_present(self) -> bool:
@@ -125,7 +125,7 @@ class Optional(Generic[T_co]):
             action(self._value)
 
     def filter(self, predicate: Callable[[T_co], object]) -> Optional[T_co]:
-        """Keep the value if it satisfies `predicate`."""
+        """Return this `Optional` if its value satisfies `predicate`, otherwise an empty one."""
         _checked(predicate, "predicate")
         return self if self._value is _ABSENT or predicate(self._value) else _EMPTY
 
@@ -177,7 +177,7 @@ class Optional(Generic[T_co]):
 
 
 def of_item(item: U) -> Optional[U]:
-    """Hold `item`, even if it is None; a function of the module, so that restricted pickles find it by its name."""
+    """Return an `Optional` of `item`, even None; at module level, so that restricted pickles find it by name."""
     held: Optional[U] = Optional()
     held._value = item
     return held

@@ -1,7 +1,7 @@
 """The order of sorting, `min` and `max`: Python's `<`, with every NaN of floats after all other keys.
 
 Comparing with NaN is always false, so `sorted` would leave an order that depends on how the items
-were divided. Looking for a NaN runs at the speed of C, and only where there are floats.
+were divided. The search for a NaN runs at the speed of C, and only for floats.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class _Last:
         return other is not self
 
     def __reduce__(self) -> str:
-        return "_LAST"  # Pickled as a global, so that `is` holds in every process.
+        return "_LAST"  # Pickled as a global, so that `is` works in every process.
 
 
 _LAST = _Last()
 
 
 def sort(items: list[Any], key: Key | None, reverse: bool, known: Sequence[Any] = ()) -> None:
-    """Sort `items` in place, stable, calling `key` once for each item, except for the first ones: those of `known`."""
+    """Sort `items` in place, stable, calling `key` once for each item, except for the first, whose keys are `known`."""
     if key is None and not holds_nan(items):
         items.sort(reverse=reverse)
     else:
@@ -56,9 +56,9 @@ def first_compared(items: Sequence[Any], key: Key | None) -> Sequence[Any]:
 
 
 def before(items: list[Any], bound: Any, key: Key | None, reverse: bool) -> list[Any]:
-    """Return the items of `items` that a sort would put before `bound`, not beside it, calling `key` for each."""
+    """Return the items that a sort would put strictly before `bound`, calling `key` for each."""
     ranks, (limit,) = _ranks(items, key), _ranks([bound], key)
-    # Only `<`, as in a sort: `min` and `max` stop at a key that is less than nothing, and `max` asks for `>`.
+    # Only `<`, as in a sort: `min` and `max` fail for keys that cannot be compared, and `max` uses `>`.
     if reverse:
         found = [None for rank in ranks if limit < rank]
         return [item for item, rank in zip(items, ranks, strict=True) if limit < rank] if found else []
@@ -74,8 +74,10 @@ def choose(extreme: Callable[..., Any], items: Sequence[Any], key: Key | None) -
 
 
 _TOGETHER = 1024
-"""Keys that are the coordinates of one point. Its distance from zero is finite only if all of them are, and is known in
-a third of the time that `isnan` takes for each."""
+"""Number of keys that are the coordinates of one point: its distance from zero is finite only if all are.
+
+It is computed in a third of the time of `isnan` for each.
+"""
 
 
 def holds_nan(keys: Sequence[Any]) -> bool:
@@ -100,19 +102,19 @@ def _is_floating(kind: type) -> bool:
 
 
 class NanLast:
-    """A key function whose NaN come after all other keys, for single comparisons."""
+    """A key function whose NaN sort after all other keys, for single comparisons."""
 
     def __init__(self, key: Key | None) -> None:
         self.key = key
 
     def __call__(self, item: Any) -> Any:
-        """Return the key of `item`, or a value behind every key."""
+        """Return the key of `item`, or a value that sorts after every key."""
         try:
             key = item if self.key is None else self.key(item)
         except StopIteration as error:
             failed = stopped(getattr(self.key, "__qualname__", type(self.key).__qualname__))
             failed_on(failed, item)
-            raise failed from error  # A merge of sorted runs would take it for the end of one.
+            raise failed from error  # A merge of sorted runs would mistake it for the end of a run.
         except Exception as error:
             failed_on(error, item)
             raise

@@ -1,6 +1,6 @@
 """`where` and `Predicate`: conditions on fields as values.
 
-A `Predicate` can be called like a function; it can also be pickled, printed and taken apart, which a function cannot.
+A `Predicate` can be called like a function; it can also be pickled, printed and analysed, which a function cannot.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["And", "Comparison", "Field", "IsNone", "Matching", "Not", "OneOf", "
 class Predicate(ABC):
     """A condition, made by `where`; combine them with `&`, `|` and `~`.
 
-    Call it with an entry of a map, whose value it looks into, or with any other item. It returns True or False.
+    It is called with an entry of a map, of which it tests the value, or with any other item, and returns True or False.
 
     As in SQL, a field that is None neither satisfies a condition nor its opposite: `where("age") > 40` and
     `~(where("age") > 40)` both leave it out. `where("age") == None` and `where("age").is_none()` find it.
@@ -99,14 +99,14 @@ _OPERATORS = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class OneOf(Predicate):
-    """The field at a path is equal to one of some values."""
+    """Condition that the field at a path equals one of several values."""
 
     path: str
     values: tuple[Any, ...]
     _known: Any = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        # A set finds a NaN by its identity, which does not survive the way to a worker.
+        # A set finds a NaN by its identity, which pickling does not preserve.
         equal = [value for value in self.values if value == value]
         object.__setattr__(self, "_known", _set_of(equal))
 
@@ -133,10 +133,10 @@ def _set_of(values: list[Any]) -> frozenset[Any] | tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Matching(Predicate):
-    """The field at a path is a text that a pattern matches as a whole.
+    """Condition that the field at a path is a string that fully matches a pattern.
 
     Attributes:
-        made_by: the method that the user called, with `text`.
+        made_by: the method that the user called, with the argument `text`.
     """
 
     path: str
@@ -181,7 +181,7 @@ class _Several(Predicate):
     sign: ClassVar[str]
 
     def truth(self, item: object) -> bool | None:
-        """Ask one after another, up to the first that decides for all."""
+        """Evaluate the conditions in order, up to the first that decides the result."""
         decisive = self.decisive
         result: bool | None = not decisive
         for part in self.parts:
@@ -196,7 +196,7 @@ class _Several(Predicate):
 
 
 class And(_Several):
-    """All of some conditions."""
+    """Conjunction of conditions."""
 
     __slots__ = ()
     decisive = False
@@ -204,7 +204,7 @@ class And(_Several):
 
 
 class Or(_Several):
-    """At least one of some conditions."""
+    """Disjunction of conditions."""
 
     __slots__ = ()
     decisive = True
@@ -213,12 +213,12 @@ class Or(_Several):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Not(Predicate):
-    """The opposite of a condition; an unknown one stays unknown."""
+    """Negation of a condition; unknown remains unknown."""
 
     part: Predicate
 
     def truth(self, item: object) -> bool | None:
-        """Ask, and turn the answer round."""
+        """Evaluate the condition and negate the result."""
         truth = self.part.truth(item)
         return None if truth is None else not truth
 
@@ -230,8 +230,8 @@ def value_at(path: str, item: object) -> Any:
     """Return the value at a path in an item; in an entry of a map, in its value.
 
     Raises:
-        AttributeError: an object on the way has no such attribute.
-        TypeError: `__key` was asked of what is no entry.
+        AttributeError: an object on the path has no such attribute.
+        TypeError: `__key` was used on an item that is no entry.
     """
     of_key, names = _parsed(path)
     value: Any = _key_of(item, path) if of_key else item.value if isinstance(item, Entry) else item
@@ -260,7 +260,7 @@ def _key_of(item: object, path: str) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def _is_mapping(kind: type) -> bool:
-    """Return whether a class is one of mappings, which asking each value would take as long as all the rest."""
+    """Return whether a class is a mapping; cached, since a check for each value would double the cost."""
     return issubclass(kind, Mapping)
 
 
@@ -271,9 +271,9 @@ def where(path: str) -> Field:
     `map.select(...)`, `map.stream(...)`, `imap(name, ...)` and `stream.filter(...)`.
 
     Args:
-        path: an attribute of objects, or a key of mappings; `"address.city"` is an inner one. Of an entry of a map it
-            is a field of the value. `"this"` is the value itself, and `"__key"` the key, of which `"__key.year"` is a
-            field. A mapping without the key counts as one that has None there; so does what would be behind a None.
+        path: an attribute of objects, or a key of mappings; `"address.city"` is a nested field. For an entry of a map
+            it is a field of the value. `"this"` is the value itself, `"__key"` the key, and `"__key.year"` a field of
+            the key. A missing key of a mapping counts as None; so does a field of None.
 
     Raises:
         TypeError: `path` is no str.
@@ -294,7 +294,7 @@ def where(path: str) -> Field:
 
 
 class Field:
-    """A field of items, as `where` names it. Comparing it gives a `Predicate`.
+    """A field of items, as named by `where`. A comparison returns a `Predicate`.
 
     Comparisons are Python's: a NaN equals nothing, and what cannot be compared is a `TypeError` that names the value.
     """
@@ -328,11 +328,11 @@ class Field:
         return And((self._compared(">=", low), self._compared("<=", high)))
 
     def is_in(self, values: Iterable[Any]) -> Predicate:
-        """Return the condition that the field equals one of some values.
+        """Return the condition that the field equals one of `values`.
 
         Raises:
-            TypeError: `values` is a text, or cannot be iterated.
-            ValueError: None is among them, which equals nothing; `is_none()` finds it.
+            TypeError: `values` is a string, or cannot be iterated.
+            ValueError: None is among them, which equals nothing; use `is_none()`.
         """
         if isinstance(values, str | bytes) or not isinstance(values, Iterable):
             raise TypeError(f"is_in() takes several values, such as a list of them, not {values!r:.200}")
@@ -340,11 +340,11 @@ class Field:
         return OneOf(self._path, known)
 
     def is_none(self) -> Predicate:
-        """Return the condition that the field is None, or not there; `== None` gives the same."""
+        """Return the condition that the field is None, or missing; `== None` is equivalent."""
         return IsNone(self._path)
 
     def like(self, pattern: str) -> Predicate:
-        r"""Return the condition that the field is a text like a pattern of SQL.
+        r"""Return the condition that the field is a string that matches a `LIKE` pattern of SQL.
 
         In it `%` matches any characters, `_` one, and `\` before one of these the character itself.
 
@@ -355,11 +355,11 @@ class Field:
         return self._matching("like", pattern, _of_sql(_text(pattern, "like")), re.DOTALL)
 
     def ilike(self, pattern: str) -> Predicate:
-        """Return the condition that the field is a text like a pattern of SQL, in upper or lower case."""
+        """Return the condition that the field is a string that matches a `LIKE` pattern of SQL, ignoring case."""
         return self._matching("ilike", pattern, _of_sql(_text(pattern, "ilike")), re.DOTALL | re.IGNORECASE)
 
     def regex(self, pattern: str) -> Predicate:
-        """Return the condition that the field is a text that a regular expression of Python matches as a whole.
+        """Return the condition that the field is a string that fully matches a regular expression of Python.
 
         Raises:
             ValueError: it is no regular expression.

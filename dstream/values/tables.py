@@ -61,9 +61,9 @@ ABSENT = _Absent()
 
 
 def rows_of_items(items: Sequence[object]) -> Rows:
-    """Divide items into columns if all are of one shape; otherwise they are in the one column `item`.
+    """Divide items into columns if all have the same shape; otherwise put them in a single column `item`.
 
-    Fields of a dataclass or a namedtuple, the keys of dicts, and the places of tuples are columns.
+    Fields of a dataclass or a namedtuple, the keys of dicts, and the positions of tuples are columns.
 
     Example:
         >>> rows_of_items([{"a": 1}, {"b": 2}]).columns
@@ -96,7 +96,7 @@ def rows_under(columns: Sequence[str], cells: Sequence[Sequence[object]]) -> Row
 
 
 def _letters(letters: Sequence[Any]) -> Rows:
-    """Return dead letters, the most telling columns first: for files the place of the record and its text."""
+    """Return dead letters, the most informative columns first: for files the location of the record and its text."""
     if {type(letter.item) for letter in letters} == {BadRecord}:
         records: list[tuple[object, ...]] = [
             (_Place(letter.item.path), letter.item.line, letter.item.text) for letter in letters
@@ -111,7 +111,7 @@ def _letters(letters: Sequence[Any]) -> Rows:
 
 
 def _message(letter: DeadLetter) -> str:
-    """Return the message of the exception, without the place, which is in columns of its own."""
+    """Return the message of the exception, without the location, which has separate columns."""
     match letter.item:
         case BadRecord(path=path, line=line):
             return letter.message.removeprefix(f"{path}, line {line}: ")
@@ -152,7 +152,7 @@ def _one_column(items: Sequence[object]) -> Rows:
 
 
 def caption(count: int, unit: tuple[str, str], *, more: bool) -> str:
-    """Return the number of those that are shown, in words, and whether there are more.
+    """Return the number of rows that are shown, in words, and whether there are more.
 
     Example:
         >>> caption(2, ("item", "items"), more=True)
@@ -200,7 +200,7 @@ _LONGEST_PATH = 30
 
 
 def _divided(rows: Rows) -> Rows:
-    """Return rows whose columns of pairs and their like are several columns, as both sides of a join."""
+    """Return rows with columns of pairs and similar tuples divided into several columns, as both sides of a join."""
     columns: list[str] = []
     cells: list[list[object]] = [[] for _ in rows.cells]
     for place, name in enumerate(rows.columns):
@@ -219,7 +219,7 @@ def _divided(rows: Rows) -> Rows:
 
 
 _MOST_PARTS = 4
-"""Sides of a join that are columns of their own."""
+"""Maximal number of sides of a join that become separate columns."""
 
 
 def print_brief(title: str, rows: Rows, note: str) -> None:
@@ -274,7 +274,7 @@ def _one_line_for_each_value(rows: Rows) -> Rows:
 
 
 class Verbatim(str):
-    """A text that is shown as it is."""
+    """A text that is shown verbatim."""
 
     __slots__ = ()
 
@@ -283,7 +283,7 @@ class Verbatim(str):
 
 
 class _Place(Verbatim):
-    """A path, whose end is its most useful part."""
+    """A path, which is truncated at its start."""
 
     __slots__ = ()
 
@@ -313,7 +313,7 @@ def _table(columns: Sequence[str], *, lines: bool) -> Table:
 
 
 def _line(plain: str) -> Text:
-    """Return text that stays in one line. A column that may not wrap could lose its neighbours (rich 15)."""
+    """Return text that does not wrap. A column without wrapping could drop its neighbours (rich 15)."""
     text = _text(plain)
     text.no_wrap, text.overflow = True, "ellipsis"
     return text
@@ -343,7 +343,7 @@ def _printed(title: str, table: Table, note: str, width: int) -> str:
 
 
 class _Page(io.StringIO):
-    """Text that will go to a stream, in its encoding: rich draws with ASCII if it must."""
+    """Text buffer with the encoding of its destination: rich draws with ASCII if needed."""
 
     encoding = "utf-8"
 
@@ -353,7 +353,7 @@ class _Page(io.StringIO):
 
 
 _WIDTH = 100
-"""The width of a table without a terminal, so that a log looks the same everywhere."""
+"""The width of a table without a terminal, so that logs are the same everywhere."""
 
 
 def _width() -> int:
@@ -363,14 +363,14 @@ def _width() -> int:
         is_terminal = False
     if not is_terminal:
         return _WIDTH
-    from shutil import get_terminal_size  # here: few programs print tables
+    from shutil import get_terminal_size  # imported on use: few programs print tables
 
     return max(get_terminal_size().columns, 2 * _NARROWEST)
 
 
 def html_table(title: str, rows: Rows, rest: str = "") -> str:
     """Write rows as HTML, with a caption above and, below, a word about the rows that are not shown."""
-    from html import escape  # here: few programs show tables in notebooks
+    from html import escape  # imported on use: few programs show tables in notebooks
 
     rows = _divided(rows)
     head = "".join(f"<th>{escape(column)}</th>" for column in rows.columns)

@@ -1,8 +1,8 @@
 """Event time: units, instants, timestamped and late items, and results of windows.
 
-Instants are milliseconds since 1970 as int. Instants and durations stay below 2**62, so that their sums and
-differences never reach `END_OF_TIME` or `NO_WATERMARK`. In a plan with a step over epochs, every item travels as the
-pair `(timestamp, item)`; without a timestamp, that is None.
+Instants are milliseconds since 1970 as int. Instants and durations are below 2**62, so that their sums and differences
+never reach `END_OF_TIME` or `NO_WATERMARK`. In a plan with a step over epochs, every item is represented as the pair
+`(timestamp, item)`; the timestamp may be None.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def milliseconds(value: int | timedelta, name: str) -> int:
 
     Args:
         value: milliseconds as int, or a timedelta of whole milliseconds; 0 is allowed.
-        name: of the argument, for messages.
+        name: the name of the argument, for messages.
 
     Raises:
         TypeError: it is neither.
@@ -62,7 +62,7 @@ def seconds(value: float | timedelta, name: str) -> float:
 
     Args:
         value: seconds, or a timedelta; 0 is allowed.
-        name: of the argument, for messages.
+        name: the name of the argument, for messages.
 
     Raises:
         TypeError: it is neither.
@@ -82,7 +82,7 @@ def seconds(value: float | timedelta, name: str) -> float:
 
 
 def instant(value: Any) -> int:
-    """Return a timestamp in milliseconds since 1970; of a datetime the whole milliseconds that have passed.
+    """Return a timestamp in milliseconds since 1970; for a datetime the elapsed milliseconds, rounded down.
 
     Args:
         value: milliseconds as int, or a datetime with a time zone.
@@ -134,7 +134,7 @@ def _shown(value: Any) -> str:
 
 
 NO_WATERMARK = -(2**63)
-"""The watermark of what has given no event yet."""
+"""The watermark before the first event."""
 
 END_OF_TIME = 2**63 - 1
 """The watermark of what has ended: every window closes."""
@@ -158,7 +158,7 @@ def shown_time(milliseconds: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """An item that arrived behind the watermark, on its way to the step for late items.
+    """An item that arrived after its watermark, for the output of late items.
 
     Attributes:
         item: as it reached the step.
@@ -176,9 +176,9 @@ class WindowResult(NamedTuple, Generic[R]):
 
     Attributes:
         start: the first instant of the window, in milliseconds.
-        end: the first instant behind it; of a session, the last one that belongs to it.
-        result: of the items whose timestamps are in the window.
-        is_early: more items may come; another result of the same window follows.
+        end: the first instant after it; for a session, its last instant.
+        result: the result of the items whose timestamps are in the window.
+        is_early: more items may arrive; another result of the same window follows.
 
     Example:
         >>> WindowResult(0, 1000, 3)
@@ -196,10 +196,10 @@ class KeyedWindowResult(NamedTuple, Generic[K, R]):
 
     Attributes:
         start: the first instant of the window, in milliseconds.
-        end: the first instant behind it; of a session, the last one that belongs to it.
-        key: of the items.
-        result: of those of them whose timestamps are in the window.
-        is_early: more items may come; another result of the same window follows.
+        end: the first instant after it; for a session, its last instant.
+        key: the key of the items.
+        result: the result of its items whose timestamps are in the window.
+        is_early: more items may arrive; another result of the same window follows.
 
     Example:
         >>> KeyedWindowResult(0, 1000, "whale", 3).result

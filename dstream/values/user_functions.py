@@ -77,11 +77,11 @@ def refuse_one_that_would_not_run(fn: Any, name: str) -> None:
 
 _ASYNC = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _RUNS_LATER = _ASYNC | inspect.CO_GENERATOR
-"""Flags of code whose call runs none of its lines; a function may declare the same by an attribute (Python 3.12)."""
+"""Flags of code whose call runs none of its lines; a function may be marked so by an attribute (Python 3.12)."""
 
 
 def _innermost(fn: Any) -> Any:
-    """Return the function called in the end: the one inside of a partial, or of a cache of results."""
+    """Return the function called in the end: the function inside of a partial, or of a cache of results."""
     while isinstance(fn, functools.partial | _CACHED):
         fn = fn.func if isinstance(fn, functools.partial) else fn.__wrapped__
     return fn
