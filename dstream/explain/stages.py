@@ -32,8 +32,8 @@ _MANY = 4
 
 
 OfOneGraph = Callable[[End | Several, CacheLookup], tuple[Stages, Mapping[CacheIdentity, OfEarlierJob]]]
-"""A function that returns the stages of one graph, and the stored items of its `cache()` calls and forks, by the graph's
-own numbers of stages."""
+"""A function that returns the stages of one graph, and the stored items of its `cache()` calls and forks, by its own
+numbers of stages."""
 
 
 def stages_of_ends(several: Several, found: CacheLookup, stages: OfOneGraph) -> Stages:

@@ -1,8 +1,8 @@
 """Terminal operations, compiled: collectors, grouped results and writes, also of graphs of processors.
 
-A graph of processors whose last vertex writes results by key has no processors there: the senders combine the items of
-each key and send them to the task that writes the bucket of the key, which combines and finishes them. The same holds
-for a vertex before it that only accumulates. Counts and failures belong to these vertices all the same.
+A graph of processors whose last vertex writes results by key has no processors for it: the senders combine the items of
+each key and send them to the task that writes the bucket of the key, which combines and finishes them. The same applies
+to a vertex before it that only accumulates. Counts and failures are still attributed to these vertices.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def last_groups(end: Write, compiling: Compiling) -> LastGroups | None:
     """Return the groups that the tasks of a write can finish; None: the graph's processors emit the output.
 
     Args:
-        end: a write of entries, as they come, into a map.
+        end: a write of unchanged entries into a map.
         compiling: the graph of tasks that is being made.
     """
     blocks = end.upstream
@@ -140,14 +140,14 @@ def _parts(blocks: Chain, items: Items, found: LastVertices, receipts: Op, compi
 
 
 FEW = 10_000
-"""The largest number of items that may come to the caller at once."""
+"""The largest number of items that are sent to the caller at once."""
 
 
 @compile_end.register
 def _(end: ToList, compiling: Compiling) -> Ending:
     skipped, limit = _page(end.upstream)
     if limit is not None:
-        # Pulled in waves, so that partitions behind the limit do not run.
+        # Pulled in waves, so that partitions after the limit do not run.
         return Pulled(compiling.items_of(limit.upstream), limit, skipped, True)
     return Last(Vertex(compiling.items_of(end.upstream), WriteItems(), end.step), Listed())
 
@@ -332,7 +332,7 @@ class BucketsOfResults(OfOne):
 
 @record(slots=False, eq=False)
 class BucketsOfVertex(OfOne):
-    """The same, for the last vertex of a graph: as many tasks as it has processors, if there are as many buckets."""
+    """The same, for the last vertex of a graph: one task per processor, but at most one per bucket."""
 
     groups: LastGroups
     end: Write
@@ -380,7 +380,7 @@ class Buckets(OfOne):
 
 
 def reads_only(root: Node) -> bool:
-    """Return whether one stage gives the items of a plan, so that dividing its sources further changes nothing else."""
+    """Return whether one stage computes the items of a plan, so that its sources can be divided further."""
     return all(isinstance(node, _READING) for node in topological(root))
 
 
@@ -389,12 +389,12 @@ _READING = (Read, Chain, Concat, Hint)
 
 @record(slots=False)
 class Apart:
-    """A gatherer inside of whose partitions the work can begin before the neighbours are known.
+    """A gatherer whose work inside of a partition can begin before the neighbours are known.
 
     Attributes:
         gather: its operation.
-        kind: what it does in parallel.
-        behind: the operations behind it, each of which needs one item only.
+        kind: its parallel form.
+        behind: the downstream operations, each of which needs one item only.
     """
 
     gather: Gather
@@ -403,13 +403,13 @@ class Apart:
 
 
 def reduced_apart(last: Node, collector: Collector[Any, Any, Any]) -> Apart | None:
-    """Return the gatherer whose results are only reduced, if they can be so apart from those across borders.
+    """Return the gatherer whose results are only reduced, if partitions can reduce without their borders.
 
-    What `peek` steps see and what is noted of failures would not be in order then.
+    With `peek` steps and notes of failures they cannot: their order would be lost.
     """
     *line, node = line_to(last)
     behind = [each for each in line if isinstance(each, Chain)]
-    # Groups of windows are as large as the windows, so nothing is saved by making them apart.
+    # Groups of windows are as large as the windows, so computing them apart saves nothing.
     if collector.keyed is not None or not isinstance(node, Gather) or not is_bounded(node.upstream):
         return None
     kind = node.gatherer.parallel
@@ -457,7 +457,7 @@ class ReducedApart(OfOne):
         return items
 
     def _shown(self, items: Items) -> Items:
-        """Add the calls behind the gatherer, which the sink of the tasks makes."""
+        """Add the calls after the gatherer, which the sink of the tasks runs."""
         for node, decided in self.behind:
             items = piped(items, node, None, decided=decided)
         return items

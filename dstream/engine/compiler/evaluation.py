@@ -86,7 +86,7 @@ def read_around(fn: Any, namespaces: Namespaces | None) -> Expression | Unreadab
     of_value = substituted(found, {0: _VALUE})
     if around == "on_value":
         return ForTuples(2, _entry(_KEY, of_value))
-    # Once a function has returned its `and` or `or`, Python asks the value for its truth once more.
+    # Once a function has returned its `and` or `or`, Python evaluates the truth of the value once more.
     condition = Let(of_value, 0, Local(0)) if asks_for_truth(of_value) else of_value
     return ForTuples(2, Choice(condition, Together((_entry(_KEY, _VALUE),)), Constant(())))
 
@@ -101,7 +101,7 @@ def _instant(of: Expression, then: Expression) -> Expression:
 
 
 def _end_of_frame(timestamp: Expression, by: int, offset: int) -> Expression:
-    """Return the first border of a frame behind a timestamp, as `FrameWindow.higher_frame` does."""
+    """Return the first border of a frame after a timestamp, as `FrameWindow.higher_frame` does."""
     into = Applied("%", (Applied("-", (timestamp, Constant(offset))), Constant(by)))
     return Applied("+", (Applied("-", (timestamp, into)), Constant(by)))
 
@@ -116,7 +116,7 @@ def _entry(key: Expression, value: Expression) -> Expression:
 
 
 def _starred(fn: Callable[..., Any], namespaces: Namespaces | None) -> Expression | Unreadable:
-    """Return the expression of `fn(*item)` for tuples of as many members as `fn` has parameters."""
+    """Return the expression of `fn(*item)` for tuples with one member per parameter of `fn`."""
     if type(fn) is not FunctionType:
         return Unreadable("takes an item apart for what is no lambda or def")
     size = fn.__code__.co_argcount
@@ -135,12 +135,12 @@ class Reading(NamedTuple):
 
 
 def read_op(op: Op, namespaces: Namespaces | None = None, *, is_verified: bool = False) -> Reading:
-    """Return a step with how tasks evaluate its function, and the same for `explain()`, with reasons.
+    """Return a step with its evaluation in tasks, and the decision for `explain()`, with reasons.
 
     Args:
         op: the step.
-        namespaces: what is known of globals, for all steps of a plan.
-        is_verified: what columns give is compared with what the function gives.
+        namespaces: the known values of globals, for all steps of a plan.
+        is_verified: the results of columns are compared with those of the function.
     """
     found = read_step(op, namespaces)
     if namespaces is not None and isinstance(found, Expression):
@@ -219,10 +219,10 @@ def groups_read(
     """Return how columns group items by a key and collect each group, or None, and the decision on each function.
 
     Args:
-        key: gives the key of an item; None: all items are one group.
+        key: returns the key of an item; None: all items are one group.
         collector: collects the items of a group.
         namespaces: what the names in the functions mean.
-        is_verified: whether columns are compared with what Python gives.
+        is_verified: whether columns are compared with the results of Python.
     """
     known, of_key = collector.on_columns(), () if key is None else (("key", key),)
     functions = (*of_key, *collector.functions)
@@ -289,7 +289,7 @@ def _has_columns(found: Expression | Unreadable) -> bool:
 def _read_of(
     known: InColumns, namespaces: Namespaces | None, readings: dict[int, Expression | Unreadable]
 ) -> tuple[Expression | Unreadable, Expression | Unreadable | None]:
-    """Return the value taken of an item, behind all steps before, and the condition on which it is; None: always.
+    """Return the value extracted from an item, after all earlier steps, and the condition on which it is; None: always.
 
     The expression of each function is recorded.
     """
@@ -331,7 +331,7 @@ def key_in_columns(
         key: the function.
         condition: when keys can be stored in columns, as far as only the data decide it.
         namespaces: what the names in the function mean.
-        is_verified: whether columns are compared with what Python gives.
+        is_verified: whether columns are compared with the results of Python.
     """
     if key is None:
         return KeyInColumns(Argument(0), is_verified), ()
@@ -378,7 +378,7 @@ def read_step(op: Op, namespaces: Namespaces | None = None) -> Expression | Unre
 
 
 def _function_read(fn: Callable[..., Any], namespaces: Namespaces | None) -> Expression | Unreadable:
-    """Return the expression of a function of an item: one of the user's, or that of the keys or values of entries."""
+    """Return the expression of a function of an item: a user's function, or the key or value function of entries."""
     if fn is key_of or fn is value_of:
         return entry_read("key" if fn is key_of else "value")
     if is_our_name(type(fn).__module__) and hasattr(type(fn), "around"):
@@ -394,9 +394,9 @@ Shape: TypeAlias = "bool | tuple[Shape, ...] | None"
 
 
 class PartsUsed:
-    """The parts of the rows of a join that the steps behind it use, as far as columns evaluate these.
+    """The parts of the rows of a join that the steps after it use, as far as columns evaluate these.
 
-    They are what a task reads ahead. Whatever else is needed is read again, so that no result depends on them.
+    A task reads them ahead. Other parts are read again when needed, so that no result depends on this choice.
 
     Args:
         sides: those whose rows are looked for.

@@ -1,12 +1,12 @@
 """Gatherers, compiled: windows, running values, and concurrent calls.
 
-A gatherer over several partitions needs to know something of the partitions around each. A first job keeps the items
-on the workers, and each partition reports one row about them: how many there are with the first few, or their total, or
-the state of an integrator. What follows reads the kept items, so that no user function before the gatherer runs twice.
+A gatherer over several partitions needs facts about the neighbours of each partition. A first job stores the items on
+the workers, and each partition reports one row about them: their number with the first items, or their total, or the
+state of an integrator. Later jobs read the stored items, so that no user function before the gatherer runs twice.
 
-Calls without a rate and without a cache run where the items are. Tasks that run at the same time share a rate: of *n*
-tasks each may call once in *n* intervals, so the step runs in no more tasks than there are cores. With a cache, equal
-items are shuffled to one task, and their results are put back in the order of the items.
+Calls without a rate and without a cache run where the items are. Concurrent tasks share a rate: each of *n* tasks may
+call once in *n* intervals, so the step has at most one task per core. With a cache, equal items are shuffled to one
+task, and their results are put back in the order of the items.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _wide(node: Gather, decided: Sequence[Evaluation]) -> Wide:
 
 
 def reads_ahead(node: Gather) -> bool:
-    """Return whether each partition may read the items behind it itself, since nothing of the user's makes them."""
+    """Return whether each partition may itself read the items after it, since no user function computes them."""
     kind = node.gatherer.parallel
     *line, read = line_to(node.upstream)
     if not all(_is_unseen(op) for each in line if isinstance(each, Chain) for op in each.ops):
@@ -119,7 +119,7 @@ def _is_unseen(op: Op) -> bool:
 
 @record(slots=False, eq=False)
 class Ahead(Wide):
-    """The task of each piece reads on to the first items of the pieces behind it: no job has to come before."""
+    """The execution in which the task of each piece also reads the first items of later pieces, in one job."""
 
     node: Gather
     kind: ByPlace[Any, Any]
@@ -134,7 +134,7 @@ class Ahead(Wide):
 
 
 def gives_windows(kind: ByPlace[Any, Any], *, in_several: bool = False) -> OutputFormat:
-    """Return the format of the windows that each partition makes of its own items and of some behind them.
+    """Return the format of the windows that each partition makes of its own items and of later ones.
 
     Args:
         kind: of the gatherer.
@@ -148,14 +148,14 @@ def gives_windows(kind: ByPlace[Any, Any], *, in_several: bool = False) -> Outpu
 
 @record(slots=False, eq=False)
 class WithNeighbours(Wide):
-    """Each partition gathers its items, knowing its place and the first items of those behind it."""
+    """The execution in which each partition knows its position and the first items of later partitions."""
 
     node: Gather
     kind: ByPlace[Any, Any]
     partitions: int = 0
 
     def begin(self, inputs: Items, partitions: int) -> Move:
-        # What one task of many may report: all reports come to this process, and go from there to each task.
+        # The limit of one task's report: all reports are sent to this process, and from it to each task.
         largest = max(_LARGEST_TOGETHER // max(partitions, 1), _LARGEST_ALONE)
         step = self.node.step
         kept = Vertex(inputs, WriteWithHead(self.kind.following, largest), step, is_kept=True)
@@ -250,9 +250,9 @@ class StatesTogether(Wide):
 
 @record(slots=False, eq=False)
 class Integrated(Wide):
-    """Each partition integrates with a state of its own; one task combines the states and finishes.
+    """The execution in which each partition integrates with its own state; one task combines the states and finishes.
 
-    Where an integrator wanted no more, nothing of the partitions behind it is given.
+    After an integrator has stopped, items of later partitions are dropped.
     """
 
     node: Gather
@@ -271,7 +271,7 @@ class Integrated(Wide):
             last = source
             if has_stopped:
                 break
-        # The partitions behind it have run as well, and what they pushed is left where it is.
+        # Later partitions have run as well; the items that they pushed are not read.
         wanted = KeepRange(dict.fromkeys(range(last + 1), (0, None)))
         pushed = Rows((Taken(report.vertex),), None, wanted, why="the items stay where they are")
         states = Taken(report.vertex, vertices.SUMMARY.of_sources(0, last + 1), as_items=True)
@@ -315,7 +315,7 @@ def _(node: CallResults, inputs: Sequence[Items], compiling: Compiling) -> Items
 
 def calls_run_first(node: CallResults, root: Node) -> bool:
     """Return whether calls that have a rate or a cache run in a job of their own: several paths lead from them."""
-    # Readers come first in the reversed order, so all ways into a node are counted before those through it go on.
+    # Readers come first in the reversed order, so all paths into a node are counted before the paths through it.
     ways = {id(root): 1}
     for each in reversed(topological(root)):
         for upstream in each.inputs():
@@ -377,7 +377,7 @@ class CalledOnce(Wide):
 
 @record(slots=False, eq=False)
 class CallsFirst(OfOne):
-    """Makes calls now and keeps the results: several that read them would make them several times at once."""
+    """A decision that runs the calls first and stores the results, since several readers would repeat them."""
 
     node: CallResults
 

@@ -1,12 +1,12 @@
 """Sources, caches, element-wise operations, forks and zips, compiled to inputs of the physical plan.
 
-Writes that hang on one fork by steps that need one item only are fed by the tasks that compute the items of the fork,
-if nothing else reads these. Every other end is a graph of its own; forks that several graphs read are kept as the items
-of a `cache()` are, so that they are computed once.
+Writes that read one fork through steps that need one item only are fed by the tasks that compute the items of the fork,
+if it has no other readers. Every other end is a separate graph; forks that several graphs read are stored like the
+items of a `cache()`, so that they are computed once.
 
-A zip takes two jobs. The first one leaves the items of both sides where they are, and counts those of each
-partition. Then the places are cut into stretches, one for each target, and the items of both sides are sent to the
-stretch of their place. An endless side is read in one task, up to the end of the other one.
+A zip takes two jobs. The first one stores the items of both sides, and counts those of each partition. Then the
+positions are divided into ranges, one for each target, and the items of both sides are sent to the range of their
+position. An endless side is read in one task, up to the end of the other one.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _(node: Chain, inputs: Sequence[Items], compiling: Compiling) -> Items:
 def ops_on_workers(node: Chain, compiling: Compiling) -> tuple[tuple[Op, ...], Chain, tuple[Evaluation | None, ...]]:
     """Return the steps of a chain as tasks run them, the chain as it was read, and the decisions on its functions.
 
-    What stays in the caller's process is left out: actions, and where dead letters go.
+    Actions and the destinations of dead letters, which remain in the caller's process, are left out.
     """
     read_as, decided = chain_read(node, compiling)
     ops = []
@@ -153,17 +153,17 @@ def chain_read(node: Chain, compiling: Compiling) -> tuple[Chain, tuple[Evaluati
 
 
 def numbers(count: int, step: Step) -> Items:
-    """Return the numbers of processors, each for a task of its own: for those that read nothing."""
+    """Return the numbers of processors, each for its own task: for processors without an input."""
     return (Splits((SourceSplits(Read(ProcessorNumbers(count), step=step), count),)),)
 
 
 def nothing(items: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Give none of the items, which are there to have a task alone."""
+    """Return no items: the input only makes the task run."""
     return iter(())
 
 
 def in_the_caller(op: Op, compiling: Compiling, channel: int | None = None) -> Op:
-    """Return a step whose function stays in the caller's process, which calls it with rows that tasks send.
+    """Return a step whose function runs in the caller's process, on rows that tasks send.
 
     Args:
         op: the step.
@@ -197,7 +197,7 @@ def _(node: Table, inputs: Sequence[Items], compiling: Compiling) -> Items:
 @compile_node.register
 def _(node: ReadCache, inputs: Sequence[Items], compiling: Compiling) -> Items:
     read = read_here(node)
-    # The local engine keeps items in this process, which are read as any items of the caller.
+    # The local engine caches items in this process, which are read like any items of the caller.
     return (CachedInput(node),) if read is None else compile_node(read, (), compiling)
 
 
@@ -208,7 +208,7 @@ def _(node: Cache, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 @record(slots=False, eq=False)
 class Keep(OfOne):
-    """The items of a `cache()`: those that the engine keeps, or those that it keeps from now on."""
+    """A decision on the items of a `cache()`: read them if they are cached, otherwise compute and cache them."""
 
     node: Cache
 
@@ -224,7 +224,7 @@ class GraphOfEnds(NamedTuple):
 
     Attributes:
         end: one of its ends, or several that one job feeds.
-        numbers: their places among all ends.
+        numbers: their indexes among all ends.
     """
 
     end: Write | Several
@@ -242,7 +242,7 @@ def parts_of(several: Several) -> list[GraphOfEnds]:
 
 
 def _fed_together(together: dict[int, list[int]], readers: Counter[int]) -> Iterator[tuple[int, ...]]:
-    """Give the numbers of the ends of each graph: those of a fork, if all that read it are among them."""
+    """Yield the numbers of the ends of each graph: the ends of a fork, if all its readers are among them."""
     for found, numbers in together.items():
         if len(numbers) == readers[found]:
             yield tuple(numbers)
@@ -257,11 +257,11 @@ def _part(several: Several, numbers: tuple[int, ...]) -> GraphOfEnds:
 
 def _fork_of(end: Write, readers: Counter[int]) -> Fork | None:
     """Return the fork that a write hangs on by steps that nothing else reads and that need one item only."""
-    # Parts of a group have to meet before they are written, so the tasks of the fork cannot feed such an end.
+    # Parts of a group have to be combined before they are written, so the tasks of the fork cannot feed such an end.
     if end.collector is not None:
         return None
     *line, node = line_to(end.upstream)
-    # What another reads, too, is kept for both: inside of the tasks of this end it would run twice.
+    # A fork with another reader is stored for both: inside of the tasks of this end it would run twice.
     return node if isinstance(node, Fork) and all(readers[id(each)] == 1 for each in line) else None
 
 
@@ -318,7 +318,7 @@ def _endless(node: Zip, items: Items) -> Items:
 
 @record(slots=False, eq=False)
 class ZipByPosition:
-    """A zip that counts the items of each partition, and routes those of both sides by their positions.
+    """A zip that counts the items of each partition, and routes the items of both sides by their positions.
 
     Attributes:
         ends: which of the sides end.
@@ -381,7 +381,7 @@ class ZipByPosition:
         return self._met(taken, targets, wanted, "items of both sides go to the stretch of their place")
 
     def _places_kept(self, kept: Vertex, first: int, sizes: Sequence[int], most: int) -> Items:
-        """Return the items of a side, which are there, with their places."""
+        """Return the stored items of a side with their positions."""
         port = vertices.ITEMS.of_sources(first, first + len(sizes))
         reader = ReadPlaces(first, tuple(accumulate(sizes, initial=0)), most)
         return (Rows((Taken(kept, port),), None, reader, why=_STAY),)
@@ -396,7 +396,7 @@ _STAY = "the items stay where they are; this process learns how many each partit
 
 
 def _places(items: Items, most: int) -> Items:
-    """Return the items of a side without an end, which one task reads as far as wanted, with their places."""
+    """Return the items of an endless side with their positions; one task reads as many as needed."""
     return piped(items, None, functools.partial(_numbered, most))
 
 

@@ -1,10 +1,10 @@
 """Operations on two streams by key, compiled: joins and hash joins.
 
-A join first computes the side that may be small, routed by its keys, and keeps it. If its bytes are few, they come to
-the driver and travel with the other side's stage, where nothing moves. If not, one shuffle brings both sides together:
-in each partition the side that is held is first.
+A join first computes the side that may be small, routed by its keys, and stores it. If it is small, it is collected in
+the driver and broadcast with the other side's stage, without a shuffle. If not, one shuffle brings both sides together:
+in each partition the side that is buffered is first.
 
-A hash join brings the right side to all tasks. Nothing of the left side moves, so its items keep their order.
+A hash join broadcasts the right side to all tasks. The left side is not moved, so its items keep their order.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _(node: Join, inputs: Sequence[Items], compiling: Compiling) -> Items:
 @compile_node.register
 def _(node: SemiJoin, inputs: Sequence[Items], compiling: Compiling) -> Items:
     left, right = inputs
-    # Only the right side may travel: copies of the left one would give an item once in each task that matches it.
+    # Only the right side may be broadcast: copies of the left one would emit an item once in each task that matches it.
     return (compiling.decide(_adaptive(node, left, right, (False,), compiling)),)
 
 
@@ -84,7 +84,7 @@ def _adaptive(
 
 
 def _parts_used(node: Join | SemiJoin, compiling: Compiling) -> PartsUsed | None:
-    """Return what the steps behind a join use of its rows; None if they need all of these.
+    """Return the parts of a join's rows that the steps after it use; None if they need all.
 
     Where a row may have no partner, functions get the items.
     """
@@ -122,7 +122,7 @@ _Key = tuple[KeyInColumns | None, Sequence[Evaluation]]
 
 
 def _keys_read(node: Join | SemiJoin, compiling: Compiling) -> tuple[_Key, _Key]:
-    """Return what is known of the key functions of the left and of the right side."""
+    """Return the evaluation of the key functions of the left and of the right side."""
     left, right = ((name, getattr(node, name)) for name in ("left_key", "right_key"))
     return _key_read(node, *left, compiling), _key_read(node, *right, compiling)
 
@@ -148,7 +148,7 @@ def _(node: CoGroup | AsOf, inputs: Sequence[Items], compiling: Compiling) -> It
 
 def may_be_small(node: Join, is_bounded: Callable[[Node], bool]) -> list[IsLeft]:
     """Return which sides may travel to the other one, in the order in which they are looked at."""
-    # A side whose unmatched items are kept cannot travel: a task sees only its own part of the other side.
+    # A side whose unmatched items are emitted cannot be broadcast: a task sees only its own part of the other side.
     candidates = {"inner": [False, True], "left": [False], "right": [True], "full": []}[node.how]
     return [is_left for is_left in candidates if is_bounded(node.left if is_left else node.right)]
 
@@ -158,15 +158,15 @@ class AdaptiveJoin:
     """A join that measures its sides: one small enough is broadcast to the other one, or both are shuffled by key.
 
     Attributes:
-        candidates: the sides whose sizes are still to be looked at.
+        candidates: the sides whose sizes are still to be measured.
         counts: both sides end.
-        keys: what is known of both key functions, if columns can take them; None: they are called.
-        used: the parts of the rows that are used behind it; None: all.
-        targets: to how many partitions items go if both sides move.
-        partitions: how many partitions each side has.
-        kept: the sides that were computed.
-        sizes: how many bytes the items of these are.
-        beside: which of them have rows beside their items, which what reads the side hands on.
+        keys: the evaluation of both key functions, if columns support them; None: they are called.
+        used: the parts of the rows that are used downstream; None: all.
+        targets: the number of partitions if both sides are shuffled.
+        partitions: the number of partitions of each side.
+        kept: the sides that were computed and stored.
+        sizes: the bytes of the items of these.
+        beside: which of them have side rows, which the reader of the side passes on.
     """
 
     node: Join | SemiJoin | CoGroup | AsOf
@@ -291,13 +291,13 @@ class AdaptiveJoin:
         first = self.kept.get(holds_left) or self._routed(holds_left)
         behind = self.partitions[0 if holds_left else 1]
         second = self.kept.get(not holds_left) or self._routed(not holds_left, first=behind)
-        # Its targets are behind those of the first side, so that each partition has all of the held side first.
+        # Its targets follow those of the first side, so that each partition reads all of the buffered side first.
         together = (Taken(first), Taken(second, behind=self.targets))
         met = Rows(together, self.targets, read_buckets, is_ordered=False, why=_MEET, notes=self._notes())
         return Done(piped((met,), node, functools.partial(meet, self.targets), does, gives=self._gives()))
 
     def _gives(self) -> OutputFormat:
-        """Return the format of the results: entries with columns of both sides, or some items of one side."""
+        """Return the format of the results: entries with columns of both sides, or items of one side."""
         if not isinstance(self.node, Join | SemiJoin):
             return one_by_one("an operation on two streams gives items one by one")
         if not self.facts.reads_functions or not all(side.has_keys_in_columns for side in self._sides):
@@ -435,7 +435,7 @@ class BroadcastHashJoin:
 
     def _measured(self, report: Report) -> Move:
         with naming(self.node.step):
-            # Before the rows come to this process, which may have no room for them.
+            # Before the rows are sent to this process, which may lack the memory for them.
             self.side.check(sum(size for _, size in report.rows))
         come = replace(self, go_on=BroadcastHashJoin._come)
         purpose = "the right side comes to this process"

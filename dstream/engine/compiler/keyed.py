@@ -81,7 +81,7 @@ def _(node: Distinct, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 @record(slots=False, eq=False)
 class OneOfEachKey(Wide):
-    """One item of each key: of an ordered stream the first one, which is sent back to its place."""
+    """One item of each key: of an ordered stream the first one, which is sent back to its position."""
 
     node: Distinct
     facts: ClusterFacts
@@ -92,7 +92,7 @@ class OneOfEachKey(Wide):
         node, step, targets = self.node, self.node.step, self.facts.targets(partitions)
         if self.is_ordered and partitions <= _FEW_PARTITIONS:
             return Done(self._forward(inputs, partitions))
-        # With a key function items come one by one in any case.
+        # With a key function items are always processed one by one.
         if node.key is None and self.facts.reads_functions:
             return Done(self._in_columns(inputs, partitions, targets))
         if not self.is_ordered:
@@ -107,7 +107,7 @@ class OneOfEachKey(Wide):
         return Done(back_in_place(node, back, targets))
 
     def _forward(self, inputs: Items, partitions: int) -> Items:
-        """Leave out at each partition what those before it have: no item is sent to the place of its key and back."""
+        """Remove from each partition the items of earlier ones: no item is sent to the task of its key and back."""
         key, step = guarded(self.node), self.node.step
         routed = Taken(Vertex(inputs, RouteForward(key, partitions, step), step, decided=self.decided))
         met = Rows((routed,), partitions, read_forwarded, is_ordered=True, why=_FORWARD)
@@ -130,7 +130,7 @@ class OneOfEachKey(Wide):
 
 
 _FEW_PARTITIONS = 3
-"""The number of partitions up to which items are sent twice at most on average: cheaper than to find their places."""
+"""The number of partitions up to which items are sent at most twice on average: cheaper than by position."""
 _FORWARD = "the first items of each partition also come to those behind it"
 _OWN_FIRSTS = "the first item of each key that no partition before has"
 _FIRSTS_MEET = "the first items of each key, one from each task, meet in one place"
@@ -138,7 +138,7 @@ _FIRSTS = "the first item of each key"
 
 
 def back_in_place(node: Node, rows: Taken, targets: int) -> Items:
-    """Return the items of (place, item) pairs in the order of their places."""
+    """Return the items of (position, item) pairs in the order of their positions."""
     placed = Rows((rows,), targets, is_ordered=True, why=_BACK)
     return piped((placed,), node, in_place_order, _IN_ORDER)
 
@@ -230,7 +230,7 @@ def _partials(
 def _read(node: Aggregate, compiling: Compiling) -> tuple[Aggregate, Sequence[Sequence[Evaluation]]]:
     """Return an aggregate with the functions of its reductions read, as far as columns can take them.
 
-    It also has what was decided of the functions, for each input.
+    It also has the decisions on the functions, for each input.
     """
     if not compiling.facts.reads_functions:
         return node, [()] * len(node.reductions)
@@ -282,7 +282,7 @@ _ACCUMULATES = "accumulates the items of each key, in order, and finishes"
 
 @record(slots=False, eq=False)
 class AllTogether(Wide):
-    """The containers of all partitions, or all items if they cannot be combined, come to one task."""
+    """The containers of all partitions, or all items if they cannot be combined, are sent to one task."""
 
     node: Aggregate
     counts = False
@@ -324,7 +324,7 @@ class OneAfterAnother(Wide):
 
 @record(slots=False, eq=False)
 class StateOfEachKey(Wide):
-    """Items pass the state of their key where the key is, in order; results of an ordered stream go back to a place."""
+    """A shuffle of items to the state of their key, in order; results of ordered streams are shuffled back."""
 
     node: Stateful
     facts: ClusterFacts
@@ -359,9 +359,9 @@ def _(node: Spread, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 @record(slots=False, eq=False)
 class Spreading(OfOne):
-    """Neighbouring items go to one partition, as many to each; how many there are is known once they are computed.
+    """A decision that spreads neighbouring items evenly over partitions, once their number is known.
 
-    Items without an order go to the partitions in turn, as they come.
+    Items without an order are sent to the partitions in turn.
     """
 
     node: Spread

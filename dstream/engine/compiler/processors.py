@@ -160,7 +160,7 @@ def with_first_stages(graph: VertexGraph, readers: Sequence[int | None]) -> Comb
         for edge, senders in _shared(graph, vertex, part_of, readers):
             assert stages is not None, "only such work is shared"
             first = _first_stage(graph, vertex, edge, senders, stages)
-            # In its place, since engines number inlets and outlets by the order of the edges.
+            # At its index, since engines number inlets and outlets by the order of the edges.
             place = edges.index(edge)
             edges[place : place + 1] = _both(edge, first.name, vertex.parallelism)
             vertices.append(first)
@@ -173,7 +173,7 @@ def with_first_stages(graph: VertexGraph, readers: Sequence[int | None]) -> Comb
 def _shared(
     graph: VertexGraph, vertex: GraphVertex, part_of: Mapping[str, int], readers: Sequence[int | None]
 ) -> Iterator[tuple[GraphEdge, int]]:
-    """Give the edges into a vertex whose senders may do a part of its work, and how many senders there are."""
+    """Yield the edges into a vertex whose senders may do a part of its work, and how many senders there are."""
     stages = vertex.supplier.two_stages
     for edge in graph.into(vertex.name) if stages is not None else ():
         senders = _senders(graph, edge, readers)
@@ -184,7 +184,7 @@ def _shared(
 
 def _gathers(edge: GraphEdge, vertex: GraphVertex, stages: TwoStages) -> bool:
     """Return whether an edge brings all items of a key to one processor, and their containers as well."""
-    # Containers have no place in an order of items.
+    # Containers have no position in an order of items.
     if edge.order is not None:
         return False
     # The one processor gets all items, for any routing of the edge.
@@ -208,7 +208,7 @@ def _first_stage(
 ) -> GraphVertex:
     number, step = edge.destination_ordinal, vertex.step
     name = f"{vertex.name} (first stage of edge {number})"
-    # A user may have given this very name to a vertex.
+    # A user's vertex may have this name.
     while name in graph.names:
         name += "'"
     if len(graph.into(vertex.name)) > 1:
@@ -221,8 +221,8 @@ def _second_stage(vertex: GraphVertex, stages: TwoStages, shared: Sequence[int])
 
 
 def _both(edge: GraphEdge, name: str, processors: int) -> list[GraphEdge]:
-    """Return the two edges in the place of one: to the first stage, and from there on."""
-    # Any of its processors may take an item: containers of a key meet behind it.
+    """Return the two edges that replace one: to the first stage, and from it."""
+    # Any of its processors may take an item: containers of a key are combined after it.
     to = GraphEdge(edge.source, edge.source_ordinal, name, 0, queue_size=edge.queue_size)
     routing = Routing.UNICAST if processors == 1 else Routing.PARTITIONED
     key = None if processors == 1 else itemgetter(0)
@@ -274,7 +274,7 @@ class StageOfEachPart:
 
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[PartitionCount, ...]) -> Move:
         graph = self.node.graph
-        # One task reads one partition behind another, as if one processor had sent all of them.
+        # One task reads the partitions in sequence, as if one processor had sent all of them.
         is_one = all(each.parallelism == 1 for each in graph.vertices) and all(
             each.order is None for each in graph.inlets
         )
@@ -291,8 +291,8 @@ class _Cutting:
         node: has the graph.
         inputs: one for each inlet of the graph.
         partitions: how many partitions each of these has.
-        receipts: takes the counts of the edges.
-        facts: what is known of the engine.
+        receipts: receives the counts of the edges.
+        facts: the facts about the engine.
     """
 
     def __init__(
@@ -318,7 +318,7 @@ class _Cutting:
         self._sending = [self._senders_of(part) for part in self._parts]
 
     def items(self) -> Items:
-        """Return the blocks of all parts; those that give none have to run, too."""
+        """Return the blocks of all parts; parts without output have to run, too."""
         vertices: dict[int, Vertex] = {}
         result: list[Items] = []
         for number, part in enumerate(self._parts):
@@ -329,7 +329,7 @@ class _Cutting:
                 result.append(piped(blocks, None, OfWholeGraph(results)))
                 continue
             sink = self._sink(number, readers, results)
-            # With one reader, the stage runs in the job of that, and its rows need not be kept.
+            # With one reader, the stage runs in the reader's job, and its rows need not be stored.
             is_kept = len(readers) + bool(results) > 1
             vertices[number] = Vertex(blocks, sink, self._node.step, is_kept=is_kept)
             if results:
@@ -337,10 +337,10 @@ class _Cutting:
                 result.append((Rows((taken,), None, is_ordered=False, why="the blocks stay where they are"),))
         return tuple(chain.from_iterable(result))
 
-    # ------------------------------------------------------------------------------------------------- who sends what
+    # ------------------------------------------------------------------------------------------------- senders
 
     def _processors(self, part: int) -> int:
-        """Return how many processors each vertex of a part has; there are as many tasks."""
+        """Return the number of processors of each vertex of a part, which is its number of tasks."""
         return self._parts[part].vertices[0].parallelism
 
     def _readers_of(self, inlet: int) -> int | None:
@@ -373,7 +373,7 @@ class _Cutting:
     def _tasks(self, sender: _Sender) -> int:
         return self._partitions[sender.number] if sender.is_input else self._processors(sender.number)
 
-    # --------------------------------------------------------------------------------------------------- what is sent
+    # --------------------------------------------------------------------------------------------------- output
 
     def _sink(self, part: int, readers: Sequence[int], results: Mapping[int, int]) -> RouteToProcessors:
         edges = {}
@@ -386,7 +386,7 @@ class _Cutting:
         return RouteToProcessors(edges, results, targets)
 
     def _behind(self, readers: Sequence[int], reader: int) -> int:
-        """Return how many targets of a stage precede those of one of the parts that read it."""
+        """Return the number of a stage's targets before those of one of its reading parts."""
         return sum(self._processors(each) for each in readers if each < reader)
 
     def _edge(self, edge: GraphEdge, sender: _Sender, reader: int, behind: int, step: Step) -> EdgeToPart:
@@ -394,10 +394,10 @@ class _Cutting:
         source = self._sending[reader][sender]
         return EdgeToPart(edge, inlet, self._tasks(sender), self._processors(reader), behind, source, step)
 
-    # --------------------------------------------------------------------------------------------------- what is read
+    # --------------------------------------------------------------------------------------------------- input
 
     def _blocks(self, number: int, vertices: Mapping[int, Vertex]) -> Items:
-        """Return the blocks that the processors of a part give."""
+        """Return the blocks that the processors of a part emit."""
         part, processors = self._parts[number], self._processors(number)
         senders = [self._tasks(self._sender(edge)) for edge in part.inlets]
         if (items := self._read_by_part(number)) is not None:
@@ -419,10 +419,10 @@ class _Cutting:
         return piped(items, self._node, runs, does, called_in_graph(part, self._facts))
 
     def _read_by_part(self, number: int) -> Items | None:
-        """Return the sources that the tasks of a part read themselves; None: they come from other tasks.
+        """Return the sources that the tasks of a part read themselves; None: the items are sent by other tasks.
 
-        Each task reads some of the splits that there are: where any processor may get an item, nothing has to move, as
-        long as there are splits for all of them, and no core that could read is idle.
+        Each task reads a subset of the splits: if any processor may receive an item, nothing has to be shuffled, as
+        long as there are splits for all processors, and no core is idle.
         """
         part, processors = self._parts[number], self._processors(number)
         if len(part.inlets) != 1 or part.inlets[0].carries_blocks or not _goes_to_any(part.inlets[0]):
@@ -445,13 +445,13 @@ class _Cutting:
         return Taken(Vertex(blocks, sink, self._node.step, first=first))
 
     def _of_part(self, part: int, reader: int, vertices: Mapping[int, Vertex]) -> Taken:
-        """Return the output that a part before this one sends here."""
+        """Return the output that an earlier part sends to this one."""
         readers = self._readers(part)
         if not vertices[part].is_kept:
             return Taken(vertices[part])
         behind = self._behind(readers, reader)
         end = behind + self._processors(reader)
-        # Among the rows of the stage its targets follow those of other readers; for itself they begin at 0.
+        # Among the rows of the stage its targets follow those of other readers; for the reading part they begin at 0.
         return Taken(vertices[part], EVERYTHING.to_targets(behind, end), -behind)
 
 

@@ -1,9 +1,9 @@
 """Operations by position, compiled: `limit`, `skip`, `take_while`, `drop_while`, `sorted`.
 
 Where a prefix ends is known only when the partitions before are known. So partitions run in waves, the first one
-alone, until the end is found; what they write stays where it was computed, and is read again with a range of items to
-keep for each partition. No user function runs twice, and partitions behind the end of a `limit` or `take_while` do
-not run at all.
+alone, until the end is found; their output is stored where it was computed, and read again with the range of items to
+emit for each partition. No user function runs twice, and partitions after the end of a `limit` or `take_while` do not
+run at all.
 """
 
 from __future__ import annotations
@@ -83,13 +83,13 @@ def is_generated(node: Node) -> bool:
 
 @record(slots=False)
 class Share:
-    """Lets each piece of an infinite unordered stream give its share of a limit."""
+    """The operation of each piece of an infinite unordered stream: its share of a limit."""
 
     limit: Limit
 
     def __call__(self, pieces: tuple[Piece, ...]) -> Callable[[int], Operation]:
         count = self.limit.count
-        # So the shares add up to the count, whatever the number of pieces.
+        # So the shares add up to the count, for any number of pieces.
         return lambda number: operation(dataclasses.replace(self.limit, count=(count + number) // len(pieces)))
 
 
@@ -149,14 +149,14 @@ class FirstItems(_Counted):
     reads_rest = False
 
     def after(self, size: int, mark: int | None) -> tuple[Prefix, tuple[int, int | None] | None]:
-        """Return the rest behind a partition, and the range of its items that is wanted."""
+        """Return the rest after a partition, and the range of its items to emit."""
         if self.is_found:
             return self, None
         return FirstItems(self.left - size), (0, min(size, self.left))
 
 
 class Behind(_Counted):
-    """The items behind the first ones, which are left out."""
+    """The items after the first ones, which are left out."""
 
     reads_rest = True
 
@@ -192,14 +192,14 @@ class IncrementalScan(Wide):
     """A scan that runs partitions, more in each wave, until a prefix is found.
 
     Attributes:
-        prefix: what is looked for, and what is left of it.
+        prefix: the prefix that is sought, reduced by what was found.
         sink: writes the items of a partition, and a mark where its own prefix ends.
         before: what each partition does before.
         ranges: of each partition that ran, which items are wanted.
         ran: the vertices of the waves so far.
-        place: the first piece of the first input that has not run.
-        size: how many pieces the next wave has.
-        decided: what was decided of the functions of the sink.
+        place: the index of the first piece of the first input that has not run.
+        size: the number of pieces of the next wave.
+        decided: the decisions on the functions of the sink.
     """
 
     node: Limit | Skip | TakeWhile | DropWhile
@@ -249,7 +249,7 @@ class IncrementalScan(Wide):
             partitions=self.partitions + report.partitions,
         )
         if is_read:
-            # Growing waves: few jobs if the prefix is long, and few pieces too many if it is short.
+            # Growing waves: few jobs if the prefix is long, and few superfluous pieces if it is short.
             return replace(ran, place=self.place + self.size, size=self.size * _GROWTH)._go_on()
         return replace(ran, inputs=rest)._go_on()
 
@@ -351,7 +351,7 @@ class Sort(Wide):
 
 
 def _columns(node: Sorted | Top, facts: ClusterFacts) -> tuple[KeyInColumns | None, tuple[Evaluation, ...]]:
-    """Return the column form of the keys, and the decision on their function; None: the user wants none."""
+    """Return the column form of the keys, and the decision on their function; None: the user has disabled columns."""
     if not facts.reads_functions:
         return None, ()
     condition = _NUMBERS if isinstance(node, Sorted) else f"{_NUMBERS}, or texts"
@@ -377,8 +377,8 @@ class FirstOfEach(Wide):
     """The first items of each partition meet in one task.
 
     Attributes:
-        of_one: finds those of one partition.
-        decided: what was decided of the function that it calls.
+        of_one: finds the items of one partition.
+        decided: the decisions on the function that it calls.
     """
 
     node: Top

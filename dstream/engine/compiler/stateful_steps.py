@@ -1,6 +1,6 @@
 """Steps whose state outlives an epoch, compiled: one shuffle to the shards of the state.
 
-The state is divided into shards by key. Where one task has all items, or they are known to be few, that task has all
+The state is divided into shards by key. If one task has all items, or there are known to be few, that task has all
 shards, and nothing is shuffled.
 """
 
@@ -45,7 +45,7 @@ FEW = 1_000
 """The number of items that one task reads in less time than a shuffle takes."""
 
 _SHARDS = 64
-"""The number of shards by default, for plans that are drawn before a job gives them a state."""
+"""The number of shards by default, for plans that are drawn before a job supplies a state."""
 
 
 @compile_node.register
@@ -91,7 +91,7 @@ def _(node: OverEpochs, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 
 def _operator_read(node: OverEpochs, compiling: Compiling) -> tuple[OverEpochs, Sequence[Sequence[Evaluation]]]:
-    """Return a step with the functions of its operator read, as far as columns can take them, and what was decided.
+    """Return a step with the functions of its operator read, as far as columns support them, and the decisions.
 
     What was decided is that of the functions for each input.
     """
@@ -110,7 +110,7 @@ def _may_be_read_together(items: Items) -> bool:
 
 
 def _are_few(items: Items) -> bool:
-    """Return whether it is known of all sources that they have few items, all together."""
+    """Return whether all sources are known to have few items in total."""
     left = FEW
     for source in _sources(items):
         size = input_size(source.node.source)

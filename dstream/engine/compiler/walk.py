@@ -64,21 +64,21 @@ __all__ = [
 
 
 ColumnMode: TypeAlias = Literal["auto", "off", "verify"]
-"""Whether functions run as expressions: yes, no, or both ways, which are compared."""
+"""Whether functions run as expressions: yes, no, or both, and the results are compared."""
 
 
 @record(slots=False)
 class ClusterFacts:
-    """The facts that a graph depends on besides its plan.
+    """The facts that a graph depends on in addition to its plan.
 
     Attributes:
-        parallelism: in how many partitions sources are divided.
-        cores: how many tasks run at the same time.
-        largest_small_side: how many bytes of one side of a join may travel to every task at most; below 0, none.
-        items_of_a_piece: how many items of the caller's own one split has, if that is bounded.
-        broadcast_limit: how many bytes the right side of a hash join without a limit of its own may have.
-        columns: whether functions are read, so that their expressions run in their place.
-        most_pieces: into how many splits a source may be divided beyond that, so that each is soon read.
+        parallelism: the number of partitions into which sources are divided.
+        cores: the number of concurrent tasks.
+        largest_small_side: the largest side of a join in bytes that may be broadcast; below 0, none is.
+        items_of_a_piece: the largest number of the caller's items in one split, if that is bounded.
+        broadcast_limit: the largest right side in bytes of a hash join without its own limit.
+        columns: whether functions are compiled to expressions, which run instead of them.
+        most_pieces: the number of splits into which a source may be divided beyond that, so that each is read quickly.
     """
 
     parallelism: int
@@ -125,8 +125,8 @@ class Compiling:
 
     Attributes:
         root: the end of the plan.
-        actions: what to call in this process for what each `peek` step saw, by its channel.
-        namespaces: what is known of the globals that functions look at.
+        actions: the functions to call in this process with the items that each `peek` step saw, by channel.
+        namespaces: the known values of the globals that functions use.
     """
 
     root: End | Several
@@ -149,7 +149,7 @@ class Compiling:
         return self._bounded[id(node)]
 
     def is_ordered(self, node: Node) -> bool:
-        """Return whether the items of an operation have an encounter order that must be kept."""
+        """Return whether the items of an operation have an encounter order that must be preserved."""
         return self._ordered[id(node)]
 
     def only_reader(self, node: Node) -> Node | None:
@@ -190,15 +190,15 @@ def compile_end(end: End | Several, compiling: Compiling) -> Ending:
 
 @functools.singledispatch
 def compile_node(node: Node, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    """Return the items of an operation, given those of the operations that it reads from."""
+    """Return the items of an operation, from the items of its inputs."""
     raise UnsupportedError(f"the Spark engine does not run {node.label()}")
 
 
 class Wide(ABC):
-    """The execution of an operation over several partitions. Each is a value of its own class.
+    """The execution of an operation over several partitions. Each subclass is a value.
 
     Attributes:
-        counts: whether it has to know how many partitions there are.
+        counts: whether it has to know the number of partitions.
     """
 
     counts: bool = True
@@ -210,7 +210,7 @@ class Wide(ABC):
 
 @record(slots=False, eq=False)
 class OfOne:
-    """The common part of decisions about one stream that go on in the same way in any number of partitions."""
+    """The base class of decisions about one stream that are the same for any number of partitions."""
 
     items: Items
 
@@ -228,8 +228,8 @@ class Across:
     Attributes:
         narrow: what the one partition does.
         ends: the items end. One task reads sources that do not, unless a prefix of them is wanted.
-        decided: what was decided of the functions that the one partition calls.
-        gives: the format of what the one partition makes.
+        decided: the decisions on the functions that the one partition calls.
+        gives: the output format of the one partition.
     """
 
     node: Node
@@ -246,7 +246,7 @@ class Across:
 
     @property
     def counts(self) -> bool:
-        # One task reads an endless source, whatever its pieces are.
+        # One task reads an endless source, regardless of its pieces.
         return self.wide.counts and self.ends
 
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[PartitionCount, ...]) -> Move:
@@ -272,12 +272,12 @@ def across(
 
     Args:
         node: the operation.
-        items: what it reads.
+        items: its input.
         compiling: the graph that is being made.
         wide: makes what several partitions do.
         narrow: what one partition does, if that is not what the operation does in the caller's process.
-        decided: what was decided of the functions that it calls.
-        gives: the format of what one partition makes.
+        decided: the decisions on the functions that it calls.
+        gives: the output format of one partition.
     """
     narrow, inputs = narrow or operation(node), node.inputs()
     ends = not inputs or compiling.is_bounded(inputs[0])
@@ -298,9 +298,9 @@ def in_columns_alone(
     gives: OutputFormat,
     decided: Sequence[Evaluation] = (),
 ) -> Items:
-    """Compile an operation that keeps columns only where it is known before the run that one task has all items.
+    """Compile an operation that preserves columns only if it is known before the run that one task has all items.
 
-    Otherwise `explain()` would show what several partitions do, and a single one would do something else.
+    Otherwise `explain()` would show the plan of several partitions, and a single one would run another.
     """
     if is_one_task(items):
         return piped(items, node, operation(node), _HERE, decided, gives)
@@ -308,7 +308,7 @@ def in_columns_alone(
 
 
 def _of_items(operation: Operation, items: Iterator[Any], task: Task) -> Iterator[Any]:
-    # The iterator of columns gives their items.
+    # The iterator of columns yields their items.
     return operation(iter(items), task)
 
 
@@ -347,7 +347,7 @@ def called_as(node: Node, names: Iterable[str], facts: ClusterFacts) -> tuple[Ev
 
 
 def _method(label: str) -> str:
-    """Return the name of the last call of a label, or of the sink that it is given."""
+    """Return the name of the last call of a label, or of the sink among its arguments."""
     inside = re.fullmatch(r"\.?(?:write_to|collect)\((.*)\)", label)
     calls = inside[1] if inside else label
     # Arguments may be calls themselves, so parentheses go from the inside out.
@@ -357,7 +357,7 @@ def _method(label: str) -> str:
 
 
 def _names(value: Any) -> Iterator[str]:
-    """Give the names of the fields that hold functions of the user's."""
+    """Yield the names of the fields that contain user functions."""
     for each in dataclasses.fields(value):
         if each.name not in _NOT_OF_ITEMS:
             yield from _names_in(each.name, getattr(value, each.name))
@@ -397,9 +397,9 @@ def is_ours(fn: Any) -> bool:
 def containers_changed(root: End | Several) -> frozenset[int] | None:
     """Return the ids of the lists, dicts and sets that functions of a plan reach which may do more than to look.
 
-    A function that is read changes nothing, except by operators of objects that it makes. Any other one may change
-    what it captures, and what that refers to: in its task the functions before and behind it see the change, since
-    they are pickled together. What a source refers to travels in its splits, apart from them.
+    A function that was compiled changes nothing, except by operators of objects that it creates. Any other function may
+    change what it captures, and everything reachable from it: in its task the other functions see the change, since
+    they are pickled together. The objects of a source are pickled in its splits, apart from them.
 
     Returns:
         The ids; None if there are too many objects to look at, so that any container may change.
@@ -415,7 +415,7 @@ def containers_changed(root: End | Several) -> frozenset[int] | None:
         value = waiting.pop()
         if type(value) in PLAIN or id(value) in seen:
             continue
-        seen[id(value)] = value  # It keeps the object, whose id it has.
+        seen[id(value)] = value  # The entry keeps the object alive, so that its id is not reused.
         if len(seen) > _MOST_REACHED:
             return None
         waiting.extend(_reached(value))

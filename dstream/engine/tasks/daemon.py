@@ -1,8 +1,8 @@
 """The process from which Spark forks its Python workers on this machine, with their modules loaded.
 
 PySpark's own (4.3) loads nothing, so each worker spends half a second of CPU on imports, and at the end of each task
-looks for garbage among everything that was imported. It does so since libraries may start threads when they are loaded,
-and locks of threads do not survive a fork. What is loaded here starts none.
+scans all imported objects for garbage. It does so since libraries may start threads when they are imported, and thread
+locks do not survive a fork. The modules imported by this daemon start none.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _TIMES = 20
 """The ratio of the work between two collections of garbage to the time of a collection."""
 
 _NO_THREADS = {
-    # Memory is returned to the system when memory is asked for, not beside it.
+    # Memory is returned to the system on allocation, not by a background thread.
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
     "OMP_NUM_THREADS": "1",  # Spark sets the same, unless a task has several cores.
 }
 
 
 def main() -> None:
-    """Load the packages of workers, and fork one whenever Spark asks for it."""
+    """Import the packages of workers, and fork a worker whenever Spark requests one."""
     for name, value in _NO_THREADS.items():
         os.environ.setdefault(name, value)
     _prefer_installed_packages()
@@ -61,10 +61,10 @@ def main() -> None:
 
 
 def _prefer_installed_packages() -> None:
-    """Import PySpark and Py4J from where they are installed, if that is the Spark that runs.
+    """Import PySpark and Py4J from the installed packages, if they belong to the running Spark.
 
-    Spark puts its zips first (4.3), of which Python compiles every module at every start: 0.6 s of CPU before the first
-    task. `pip` installs the same files beside them, and compiles them once.
+    Spark puts its zips first (4.3), whose modules Python compiles at every start: 0.6 s of CPU before the first
+    task. `pip` installs the same files in the same folder, compiled once.
     """
     for each in [entry for entry in sys.path if entry.endswith(_ZIP)]:
         package = Path(each.removesuffix(_ZIP))
@@ -76,10 +76,10 @@ _ZIP = os.sep + os.path.join("python", "lib", "pyspark.zip")
 
 
 class Collecting:
-    """Garbage collection at the end of each task of a worker, for no more than a twentieth of the time.
+    """The garbage collection at the end of a worker's tasks, for at most a twentieth of the time.
 
-    To look takes as long as there are objects, so behind small tasks of a job with much state it would be most of what
-    a worker does. Python itself looks when there are a quarter more objects than last time.
+    Its duration grows with the number of objects, so after small tasks of a job with much state it would be most of a
+    worker's work. Python itself collects when there are a quarter more objects than last time.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Sinks and readers of `distinct`, for items in columns or one by one.
 
-Each task sends the first of equal items, of a million at a time, to the task of their key. That one keeps the first of
-all of them, and, if the items have an order, sends it back to its partition.
+Each task sends the first of equal items, among up to a million at a time, to the task of their key, which selects the
+first of them all and, if the items have an order, sends it back to its partition.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class RouteFirsts:
 
 
 def _gathered(blocks: Iterator[Block]) -> Iterator[Block]:
-    """Give neighbouring columns of one type together."""
+    """Yield neighbouring columns of one type together."""
     held: list[Any] = []
     rows = size = 0
     for block in map(_at_hand, blocks):
@@ -120,7 +120,7 @@ _MOST_BYTES = 2**26
 
 
 def _at_hand(block: Block) -> Block:
-    """Return lines of a file as a column, unless they are few; other blocks as they are."""
+    """Return the lines of a file as a column, unless there are few; other blocks unchanged."""
     if type(block) is not EncodedLines or block.are_few:
         return block
     from dstream.operators.columns.values import NotColumnar, column_at_hand  # loads NumPy
@@ -145,7 +145,7 @@ def _stacked(columns: list[Any]) -> Block:
 
 
 def distinct_in_task(step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Give the first ones of equal items, in order; those in columns are looked at together, more of them each time."""
+    """Yield the first of equal items, in order; columns are compared as a whole, in growing batches."""
     if type(items) is ColumnItems:
         return ColumnItems(_named(step, _distinct_blocks(step, items.blocks(), task)))
     return _named(step, distinct_items(items, None, task.bound))
@@ -164,12 +164,12 @@ def _distinct_blocks(step: Step, blocks: Iterator[Block], task: Task) -> Iterato
         found = _with_firsts(known, some) if isinstance(some, list) and not task.bound.exceeded() else None
         if found is None:
             before = sum(sizes)
-            # From now on each column is given at once. A block, or a failure, that ended `some` follows it.
+            # From now on each column is passed on at once. The block, or the failure, that ended `some` follows it.
             sizes.clear()
             items = chain(
                 () if known is None else given(known), chain.from_iterable(map(_one_by_one, chain((some,), grown)))
             )
-            # What is known are the first items, of which no two are equal. The others are taken later, outside of here.
+            # The first items are known, no two of which are equal. The others are taken later, outside of this block.
             yield _named(step, islice(distinct_items(items, None, task.bound), before, None))
             return
         known, new = found
@@ -182,9 +182,9 @@ def _one_by_one(some: list[Column] | Iterator[Any]) -> Iterable[Any]:
 
 
 def _growing(blocks: Iterator[Block], sizes: Sequence[int]) -> Iterator[list[Column] | Iterator[Any]]:
-    """Give columns of twice as many rows as the sum of the sizes together; all items from the first other block on.
+    """Yield columns of twice as many rows as the sum of the sizes together; all items from the first other block on.
 
-    Columns before a failure are given before it, as their items would be.
+    Columns before a failure are yielded before it, as single items would be.
     """
     held: list[Any] = []
     rows = 0
@@ -212,10 +212,10 @@ def _with_firsts(known: Column | None, columns: list[Column]) -> tuple[Column, C
 
 @record(slots=False)
 class RouteForward:
-    """Send the first ones of equal items of a partition to its own target, and to those of all partitions behind it.
+    """Send the first of equal items of a partition to its own target, and to the targets of all later partitions.
 
     Attributes:
-        targets: one for each partition.
+        targets: the number of targets, one for each partition.
     """
 
     key: Callable[[Any], Any] | None
@@ -246,7 +246,7 @@ def _packed(column: Column) -> Iterator[tuple[int, bytes]] | None:
 
 
 def read_forwarded(rows: Iterator[Row]) -> Iterator[tuple[int, bool, Any]]:
-    """Give (target, whether the rows come from the partition of their target, batch) of each row."""
+    """Yield (target, whether the row originates in the partition of its target, batch) of each row."""
     for row in rows:
         yield row.target, row.source == row.target, loads_items(row.payload)
 
@@ -254,7 +254,7 @@ def read_forwarded(rows: Iterator[Row]) -> Iterator[tuple[int, bool, Any]]:
 def first_of_forwarded(
     key: Callable[[Any], Any] | None, step: Step, batches: Iterator[tuple[int, bool, Any]], task: Task
 ) -> Iterator[Any]:
-    """Give the items of a partition that are the first ones of equal items, given those of the partitions before it."""
+    """Yield the first of equal items in a partition, except those that earlier partitions forwarded."""
     # A partition has several targets if they are more than the partitions.
     targets = groupby(batches, itemgetter(0))
     return ColumnItems(chain.from_iterable(_of_target(key, step, each, task) for _, each in targets))
@@ -290,7 +290,7 @@ def _own_items(
 
 
 def one_of_each(step: Step, batches: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Give one of equal items of batches, in any order."""
+    """Yield one of equal items of batches, in any order."""
 
     def by_items(rest: Iterator[Any]) -> Iterator[Any]:
         lists = (batch if isinstance(batch, list) else [batch.items()] for batch in rest)
@@ -302,13 +302,13 @@ def one_of_each(step: Step, batches: Iterator[Any], task: Task) -> Iterator[Any]
 
 
 def read_placed(rows: Iterator[Row]) -> Iterator[tuple[int, Any]]:
-    """Give (source, batch) of each row."""
+    """Yield (source, batch) of each row."""
     for row in rows:
         yield row.source, loads_items(row.payload)
 
 
 def first_of_each(step: Step, batches: Iterator[tuple[int, Any]], task: Task) -> Iterator[Any]:
-    """Give ((source, position), item) of the first one of equal items."""
+    """Yield ((source, position), item) of the first of equal items."""
 
     def by_items(rest: Iterator[tuple[int, Any]]) -> Iterator[Any]:
         return first_of_keys(None, step, chain.from_iterable(map(_pairs, rest)), task)
@@ -328,7 +328,7 @@ def _met(
     task: Task,
     member: int | None,
 ) -> Iterator[Block]:
-    """Give ((source, place), item) of the first ones, or that member of these, in columns if all batches are."""
+    """Yield ((source, position), item) of the first items, or that member of it, in columns if all batches are."""
     held = deque[tuple[int, Any]]()
     for batch in batches:
         held.append(batch)
@@ -379,7 +379,7 @@ class RouteBack:
 
 
 def back_in_order(batches: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Give the items of batches of ((source, position), item) in the order of their places."""
+    """Yield the items of batches of ((source, position), item) in the order of their positions."""
     return ColumnItems(_in_order(batches, task))
 
 

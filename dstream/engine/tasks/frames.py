@@ -16,8 +16,8 @@ __all__ = ["rows_of_frame", "values_of_frame"]
 def rows_of_frame(batch: pa.RecordBatch, schema: Any) -> list[Any]:
     """Return rows as `pyspark.sql.Row`, as `collect()` does (4.3), with moments in UTC.
 
-    PySpark takes the zone of a moment away, and gives it in the local time of the process. Two moments of an hour that
-    occurs twice would be one.
+    PySpark drops the zone of a timestamp, and returns it in the local time of the process, where two timestamps of an
+    hour that occurs twice would be equal.
 
     Args:
         batch: the columns.
@@ -123,7 +123,7 @@ def values_of_frame(batch: pa.RecordBatch, schema: Any) -> list[list[Any]]:
 def _values(column: pa.Array, name: str) -> list[Any]:
     try:
         values: list[Any] = _in_utc(column).to_pylist(maps_as_pydicts="strict")
-    except KeyError as error:  # PySpark would keep the last of the values.
+    except KeyError as error:  # PySpark would take the last of the values.
         raise SourceError(f"column {name}: a map has a key twice ({error.args[0]})") from None
     except (ArithmeticError, ValueError) as error:
         _refuse_unread(_in_utc(column), name, error)
@@ -147,7 +147,7 @@ def _is_of_arrow(kind: Any) -> bool:
             map(_is_of_arrow, (kind.keyType, kind.valueType))
         )
     if isinstance(kind, types.StructType):
-        # A dictionary has no place for a second field of the same name, which Spark allows.
+        # A dictionary cannot contain a second field of the same name, which Spark allows.
         return len(set(kind.names)) == len(kind) and all(_is_of_arrow(field.dataType) for field in kind)
     return isinstance(kind, types.AtomicType | types.NullType) and not isinstance(kind, of_spark_alone)
 
@@ -185,7 +185,7 @@ def _kind_in_utc(kind: pa.DataType) -> pa.DataType:
 
 
 def _as_they_are(kind: Any) -> Any:
-    """Return a type with others in place of moments, so that PySpark leaves their values alone."""
+    """Return a type with others instead of moments, so that PySpark leaves their values alone."""
     from pyspark.sql import types
 
     if isinstance(kind, types.TimestampType):

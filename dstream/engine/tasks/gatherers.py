@@ -1,8 +1,8 @@
 """Gatherers across partitions: summaries, windows over borders, and reading ahead.
 
-Each task reduces the windows that lie inside of its partition to a container, and hands on that and the first and the
-last few items of the partition. One task makes the windows that lie across the border of two partitions of these items,
-reduces them to a container for each border, and combines all containers in order. Items are computed once and not kept.
+Each task reduces the windows inside of its partition to a container, and sends it together with the first and the last
+items of the partition. One task makes the windows across the borders of partitions from these items, reduces them to a
+container for each border, and combines all containers in order. Items are computed once and not stored.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ENDS = -1
 """The `sequence` of a row with the ends of a partition, which precedes its container."""
 
 _CHUNK = 256
-"""The greatest number of items that are read together, to know the last of them."""
+"""The largest number of items that are read together, to find the last of them."""
 
 
 @record(slots=False)
@@ -53,9 +53,9 @@ class Bordering:
     """The treatment of the items of a partition, or of those around a border.
 
     Attributes:
-        kind: how the items are gathered: each with no more than the `following` ones behind it.
-        operations: the operations behind that.
-        sink: takes what they give into a container.
+        kind: how the items are gathered: each with at most `following` later items.
+        operations: the downstream operations.
+        sink: collects their results into a container.
     """
 
     kind: ByPlace[Any, Any]
@@ -104,10 +104,10 @@ class _Ends:
             self.size += len(chunk)
             last = chunk if len(chunk) >= self._count else self.tail + chunk
             self.tail = last[max(len(last) - self._count, 0) :]
-            del chunk, last  # They are not held while the next ones are made.
+            del chunk, last  # Released before the next ones are computed.
 
     def blocks(self, blocks: Iterator[Block]) -> Iterator[Block]:
-        """Give blocks; the items of those that are no columns in lists."""
+        """Yield blocks; the items of those that are no columns in lists."""
         for block in blocks:
             if isinstance(block, Sequence | Iterator):
                 yield chain.from_iterable(self.chunks(given(block)))
@@ -123,7 +123,7 @@ class _Ends:
 
 @dataclass
 class _Border:
-    """The end of a partition, and the items behind it as far as they are known."""
+    """The end of a partition, and the items after it as far as they are known."""
 
     source: int
     own: list[Any]
@@ -133,7 +133,7 @@ class _Border:
 
 @record(slots=False)
 class AccumulateAcross:
-    """Passes on the containers of the partitions; between them it writes those of windows across their borders."""
+    """A sink of the containers of the partitions, and between them those of windows across their borders."""
 
     bordering: Bordering
 
@@ -154,7 +154,7 @@ class AccumulateAcross:
                         border.behind += head[: following - len(border.behind)]
                 last = _Border(row.source, tail, seen == 0 and len(tail) == size) if size else None
                 seen += size
-            # In order: what follows a border whose next items are still to come waits for it.
+            # In order: rows after a border wait until its next items have arrived.
             while waiting and (isinstance(waiting[0], Row) or len(waiting[0].behind) == following):
                 yield from self._written(waiting.popleft(), task)
         for each in (*waiting, *(() if last is None else (last,))):
@@ -170,7 +170,7 @@ class AccumulateAcross:
 
 @record(slots=False)
 class WriteWithHead:
-    """Write the items, then their number, and the first few of them.
+    """Write the items, then their number, and the first of them.
 
     Attributes:
         count: how many of them.
@@ -197,7 +197,7 @@ class WriteWithHead:
 
 @record(slots=False)
 class ReadByPlace:
-    """Runs a gatherer on the items of a partition that has its place.
+    """A reader that runs a gatherer on the items of a partition whose position is known.
 
     Attributes:
         sizes: the number of items of each partition.
@@ -261,7 +261,7 @@ class WriteWithTotal:
 
 @record(slots=False)
 class ReadRunning:
-    """Give the value behind each item of a partition.
+    """A reader of the running value after each item of a partition.
 
     Attributes:
         before: the value of all items before a partition, pickled; the first one with items has none.
@@ -298,7 +298,7 @@ class WriteIntegrated:
 
 @record(slots=False)
 class ReadAhead:
-    """Gathers windows that begin in a piece; the items behind it are read from later pieces, and not counted again."""
+    """Gathers windows that begin in a piece; the items after it are read from later pieces, and not counted again."""
 
     kind: ByPlace[Any, Any]
 

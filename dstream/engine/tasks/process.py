@@ -1,8 +1,8 @@
-"""State of a worker process: payloads that were sent to it, shared services and the tables of its hash joins.
+"""State of a worker process: received payloads, shared services and the tables of its hash joins.
 
-Spark reaches no idle worker. So a process that makes a shared service connects to the driver, and keeps the connection:
-when data arrive on it, or it breaks since the driver is gone, the run has ended. The process then destroys what it
-has made for that run, and answers with what went wrong, or nothing.
+Spark cannot reach an idle worker. So a process that creates a shared service opens a connection to the driver: when
+data arrive on it, or it breaks since the driver has exited, the run has ended. The process then destroys the services
+of that run, and replies with their failures, or nothing.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ __all__ = [
 
 
 CARRIED = "dstream.stage"
-"""The property of a job that holds its stage, for each of its tasks."""
+"""The property of a job that contains its stage, for each of its tasks."""
 MOST_CARRIED = 32 * 1024
-"""The most bytes of a stage that travels with each task as text, where a plan would have it once."""
+"""The largest stage in bytes that is sent with each task as a string, instead of once with the plan."""
 
 
 def carried(stage: bytes) -> str:
-    """Return a pickled stage as the text that a job carries."""
+    """Return a pickled stage as the string that a job carries."""
     return base64.b64encode(stage).decode()
 
 
@@ -86,7 +86,7 @@ class Payloads(Protocol):
 
     @property
     def name(self) -> str:
-        """Their name, unlike that of any others."""
+        """The unique name of the payloads."""
         ...
 
     def payloads(self) -> Sequence[Any]:
@@ -96,7 +96,7 @@ class Payloads(Protocol):
 
 @record(slots=False)
 class InFunction:
-    """A few bytes, which travel with the function that needs them."""
+    """A small payload, which is pickled with the function that needs it."""
 
     name: str
     few: tuple[bytes, ...]
@@ -114,8 +114,8 @@ class InBroadcast:
 
     def payloads(self) -> Sequence[Any]:
         payloads: Sequence[Any] = self.broadcast.value
-        # A broadcast holds its value for as long as the process lives (PySpark 4.3). The table that is made of it is
-        # enough; if it is wanted again, it is in a file of the executor, unless Spark encrypts its files.
+        # A broadcast retains its value for the lifetime of the process (PySpark 4.3). The table that is made of it is
+        # sufficient; if the value is needed again, it is in a file of the executor, unless Spark encrypts its files.
         if hasattr(self.broadcast, "_path"):
             self.broadcast.__dict__.pop("_value", None)
         return payloads
@@ -123,7 +123,7 @@ class InBroadcast:
 
 @record(slots=False)
 class InFile:
-    """A file that Spark Connect has sent to the server, which gives it to the executors of its session."""
+    """A file that Spark Connect has sent to the server, which distributes it to the executors of its session."""
 
     name: str
 
@@ -184,7 +184,7 @@ def unpacked(pieces: Sequence[bytes], target: Path) -> None:
     try:
         with tarfile.open(fileobj=io.BytesIO(b"".join(pieces))) as archive:
             archive.extractall(unfinished, filter="data")
-    except BaseException:  # On a full disk what is left would take the room of the next attempt.
+    except BaseException:  # On a full disk the remainder would take the space of the next attempt.
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     try:
@@ -200,7 +200,7 @@ PARTITION = "partition long"
 
 
 def numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Read a partition, and give one row with its number."""
+    """Read a partition, and yield one row with its number."""
     import pyarrow as pa
     from pyspark import TaskContext
 
@@ -218,7 +218,7 @@ class DriverAddress:
     """The address on which the driver of a run listens.
 
     Attributes:
-        secret: who sends it first was sent by the driver; signs the failures that workers answer with.
+        secret: authenticates connections that the driver caused; signs the failures in workers' replies.
     """
 
     host: str
@@ -231,8 +231,8 @@ class RunOfTask:
     """The run of a plan that a task belongs to.
 
     Attributes:
-        name: unlike that of any other run.
-        home: None if no service of the plan is shared, or no worker reaches the driver.
+        name: the unique name of the run.
+        home: the address of the driver; None if no service of the plan is shared, or workers cannot reach the driver.
     """
 
     name: str
@@ -262,7 +262,7 @@ class SharedServices:
         return self._made.get(served, step)
 
     def use(self) -> Callable[[], None]:
-        """Keep them alive until the returned function is called: a task that runs may still need them."""
+        """Keep the services alive until the returned function is called: a running task may still need them."""
         with self._idle:
             self._users += 1
         return self._unused
@@ -362,9 +362,9 @@ _tables: dict[str, LookupTable] = {}
 
 
 def tables_of_run(run: str) -> None:
-    """Keep the tables of one run of a plan, and let go of those of any other.
+    """Retain the tables of one run of a plan, and release those of any other.
 
-    A process of the workers serves one run after another. Two runs at once that share it make theirs more often.
+    A worker process serves one run after another. Two concurrent runs that share it rebuild their tables more often.
     """
     global _run
     if run != _run:

@@ -1,7 +1,7 @@
 """Routing between the parts of a graph of processors, each to the task of its processor.
 
-Marks travel among the items, to every target. Behind its rows, each task sends one control row to every target: how
-many rows it sent there. A target that misses a row, or the control row of a task, refuses to go on.
+Marks are sent among the items, to every target. After its rows, each task sends one control row to every target: the
+number of rows that it sent to it. A target that misses a row, or the control row of a task, raises.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class EdgeToPart:
         edge: which one.
         inlet: its number there.
         senders: how many processors, or tasks, send by it.
-        processors: how many processors its destination has.
-        behind: how many targets precede the first of these.
+        processors: the number of processors of its destination.
+        behind: the number of targets before the first of these.
         source: the source in rows of the first of the senders.
         step: what a failure of its key function belongs to.
     """
@@ -79,10 +79,10 @@ class RouteToProcessors:
 
 @dataclass
 class _Routing:
-    """Places blocks of one sender.
+    """The routing of the blocks of one sender.
 
     Attributes:
-        sources: what rows to each target have as their source; all targets, when the sender has ended.
+        sources: the `source` of rows to each target; all targets, when the sender has ended.
     """
 
     sink: RouteToProcessors
@@ -90,7 +90,7 @@ class _Routing:
     routers: dict[int, EdgeRouter] = field(default_factory=dict)
 
     def placed(self, blocks: Iterator[GraphBlock]) -> Iterator[tuple[int, Any]]:
-        """Give (target, block), and for a processor (target, arrival)."""
+        """Yield (target, block), and for a processor (target, arrival)."""
         for block in blocks:
             way = self.sink.edges.get(block.outlet)
             if way is None:
@@ -111,13 +111,13 @@ class _Routing:
 
 
 def _travelling(items: list[Any]) -> Any:
-    """Return a block as it is sent; one with marks has a class of its own."""
+    """Return a block as it is sent; blocks with marks have their own class."""
     return travelling(items) if type(items) is list else items
 
 
 @record(slots=False)
 class ReadArrivals:
-    """Yield the number of the processors that run in this task, and then their input.
+    """A reader of the number of the processors in this task, and then of their input.
 
     Attributes:
         sources: how many tasks have sent something.

@@ -34,25 +34,25 @@ __all__ = [
 
 
 def read_items(rows: Iterator[Row]) -> Iterator[Any]:
-    """Give the items of each row."""
+    """Yield the items of each row."""
     for row in rows:
         yield from loads_items(row.payload)
 
 
 def read_batches(rows: Iterator[Row]) -> Iterator[Any]:
-    """Give the list of items, or the columns, of each row."""
+    """Yield the list of items, or the columns, of each row."""
     for row in rows:
         yield loads_items(row.payload)
 
 
 def read_buckets(rows: Iterator[Row]) -> Iterator[tuple[int, tuple[list[Any], list[Any]]]]:
-    """Give (bucket, (keys, containers)) of each row."""
+    """Yield (bucket, (keys, containers)) of each row."""
     for row in rows:
         yield row.target, loads_items(row.payload)
 
 
 def read_places(rows: Iterator[Row]) -> Iterator[tuple[tuple[int, int], Any]]:
-    """Give ((source, position), item)."""
+    """Yield ((source, position), item)."""
     for row in rows:
         for position, item in loads_items(row.payload):
             yield (row.source, position), item
@@ -60,13 +60,13 @@ def read_places(rows: Iterator[Row]) -> Iterator[tuple[tuple[int, int], Any]]:
 
 @record(slots=False)
 class KeepRange:
-    """Give the items whose number in their partition lies in the partition's range; None is no end."""
+    """A reader of the items whose number in their partition is in the partition's range; None is no end."""
 
     ranges: Mapping[int, tuple[int, int | None]]
 
     def __call__(self, rows: Iterator[Row]) -> Iterator[Any]:
         for row in rows:
-            # A partition without a range gives nothing.
+            # A partition without a range has no items.
             start, stop = self.ranges.get(row.source, (0, 0))
             first = max(start - row.sequence, 0)
             last = row.size if stop is None else min(stop - row.sequence, row.size)
@@ -76,12 +76,12 @@ class KeepRange:
 
 @record(slots=False)
 class ReadPlaces:
-    """Give (place, item), where the place is that among the items of all partitions of a side.
+    """A reader of (position, item), with the position among the items of all partitions of a side.
 
     Attributes:
         first: the number of the first partition of the side.
-        before: how many items precede each of its partitions.
-        most: items at this place and behind it are left out.
+        before: the number of items before each of its partitions.
+        most: items at this position and later ones are left out.
     """
 
     first: int
@@ -96,19 +96,19 @@ class ReadPlaces:
 
 
 def read_columns_of_sources(rows: Iterator[Row]) -> Iterator[tuple[int, Any]]:
-    """Give (source, columns) of each row."""
+    """Yield (source, columns) of each row."""
     for row in rows:
         yield row.source, loads_items(row.payload)
 
 
 def one_of_each_key(step: Step, batches: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Give one item of each key of (keys, items), or of (items,)."""
+    """Yield one item of each key of (keys, items), or of (items,)."""
     with naming(step):
         yield from distinct_of_batches(batches, task.bound)
 
 
 def first_of_keys(key: Any, step: Step, pairs: Iterator[tuple[Any, Any]], task: Task) -> Iterator[Any]:
-    """Give the first pair (place, item) of each key of the item."""
+    """Yield the first pair (position, item) of each key of the item."""
     with naming(step):
         yield from distinct_items(pairs, _KeyOfPair(key), task.bound)
 
@@ -122,13 +122,13 @@ class _KeyOfPair:
 
 
 def in_place_order(pairs: Iterator[tuple[Any, Any]], task: Task) -> Iterator[Any]:
-    """Give the items of (place, item) pairs in the order of their places."""
+    """Yield the items of (position, item) pairs in the order of their positions."""
     for _, item in sorted_items(pairs, _place, False, task.bound):
         yield item
 
 
 def without_places(pairs: Iterator[tuple[Any, Any]], task: Task) -> Iterator[Any]:
-    """Give the items of (position, item) pairs."""
+    """Yield the items of (position, item) pairs."""
     return map(itemgetter(1), pairs)
 
 
@@ -139,7 +139,7 @@ def _place(pair: tuple[Any, Any]) -> Any:
 def combine_groups(
     downstream: Collector[Any, Any, Any], step: Step, batches: Iterator[Any], task: Task
 ) -> Iterator[tuple[int, Any, Any]]:
-    """Combine (keys, ranks, containers), or tables of groups; give (first rank, key, finished value) of each group."""
+    """Combine (keys, ranks, containers), or tables of groups; yield (first rank, key, finished value) of each group."""
     return ColumnItems(_combined(downstream, step, batches, task))
 
 

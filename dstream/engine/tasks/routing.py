@@ -110,7 +110,7 @@ class RouteByKeyAndPlace:
 
 @record(slots=False)
 class RouteInTurn:
-    """Send one item to each target, then the next one to each: as many to all of them, in no order."""
+    """Send items to the targets in turn, so that each gets the same number, in no order."""
 
     targets: int
 
@@ -138,10 +138,10 @@ class RouteEvenly:
 
 @record(slots=False)
 class RouteByPlaceAmongAll:
-    """Send the items of (place, item) to the target of the stretch in which the place lies.
+    """Send the items of (position, item) to the target of the range that contains the position.
 
     Attributes:
-        wanted: how many places are cut into stretches; an item behind them is sent to the last target.
+        wanted: the number of positions that are divided into ranges; later items are sent to the last target.
     """
 
     wanted: int
@@ -172,8 +172,8 @@ class RouteSide:
     """Send the items of one side of a join to the targets of their keys, as [keys, items], or as a `JoinBatch`.
 
     Attributes:
-        in_columns: whether keys that are ints go in columns.
-        parts: of records, those that are used behind the join, if items are not; None: all.
+        in_columns: whether int keys are sent in columns.
+        parts: the parts of records that are used downstream of the join, if whole items are not; None: all.
     """
 
     side: Side
@@ -241,7 +241,7 @@ class RouteFirstOnes:
                 yield from router.rows(keys, [firsts] if self.key is None else [keys, firsts])
                 yield from router.rest() if taking.is_careful else ()
                 if task.bound.exceeded():
-                    # A key that is forgotten is sent twice, and its target keeps one of the two.
+                    # A forgotten key is sent twice, and its target drops one of the two.
                     seen.clear()
                     task.bound.spilled()
             yield from router.rest()
@@ -288,10 +288,10 @@ class RouteGroups:
 
 @record(slots=False)
 class RoutePartials:
-    """Send groups, which come as (keys, containers), to the targets of their keys, as (keys, containers).
+    """Send groups, as (keys, containers), to the targets of their keys.
 
-    Items that come themselves, as (keys, items, numbers), go so; a batch holds the ones or the others. Tables of groups
-    go as tables.
+    Uncombined items are sent as (keys, items, numbers); a batch contains either kind only. Tables of groups are sent as
+    tables.
     """
 
     targets: int
@@ -306,7 +306,7 @@ class RoutePartials:
                     yield from router.rest()
                     yield from router.table(columns)
                     continue
-                # A batch holds lines of one width, so that all of them have the same columns.
+                # A batch has lines of one width, so that all of them have the same columns.
                 if len(columns) != width:
                     yield from router.rest()
                     width = len(columns)
@@ -320,11 +320,11 @@ class RoutePartials:
 
 
 _RANK_BITS = 40
-"""The bits of a rank within its partition: with more keys, its ranks would reach those of the next one."""
+"""The bits of a rank within its partition: with more keys, its ranks would overlap those of the next one."""
 
 
 class _ColumnRouter:
-    """Holds columns for each target until they make a batch."""
+    """The buffers of columns for each target, up to a full batch."""
 
     def __init__(self, targets: int, task: StageTask) -> None:
         self._task = task
@@ -339,7 +339,7 @@ class _ColumnRouter:
         return self._batcher.count
 
     def rows(self, keys: list[Any], columns: Sequence[list[Any]]) -> Iterator[Row]:
-        """Take columns, of which each line is sent to the target of its key; give the batches that are full."""
+        """Take columns, each line of which is sent to the target of its key; yield full batches."""
         targets = len(self._held)
         self._batcher.begin([column[:1] for column in columns])
         places = [number % targets for number in stable_hashes(keys)]
@@ -356,7 +356,7 @@ class _ColumnRouter:
             self._growth.start()
 
     def table(self, table: GroupTable | StringGroupTable) -> Iterator[Row]:
-        """Give groups in columns; nothing waits before them."""
+        """Yield groups in columns; nothing waits before them."""
         from dstream.operators.columns.groups import parts_by_target  # loads NumPy, which made the table
 
         for target, part in parts_by_target(table, len(self._held)):
@@ -364,7 +364,7 @@ class _ColumnRouter:
             yield Row(target, self._task.partition, self._sequence, ITEMS, len(part), dumps(part))
 
     def joined(self, rows: JoinRows, parts: frozenset[str] | None = None) -> Iterator[Row]:
-        """Give rows of a side of a join whose keys are in columns; nothing waits before them."""
+        """Yield rows of a side of a join whose keys are in columns; nothing waits before them."""
         from dstream.operators.joins.columns import sent_to_targets  # loads NumPy, which made the keys
 
         yield from self.rest()
@@ -373,7 +373,7 @@ class _ColumnRouter:
             yield Row(target, self._task.partition, self._sequence, ITEMS, size, data)
 
     def rest(self) -> Iterator[Row]:
-        """Give the batches that are not full; columns of another number may come then."""
+        """Yield the batches that are not full; columns of another number may follow."""
         yield from (self._row(target) for target, held in enumerate(self._held) if any(held))
         self._held = [[] for _ in self._held]
 
@@ -410,7 +410,7 @@ class JoinWithSent:
 
 
 class LookUp:
-    """Gives the pairs of the items of a left side.
+    """The look-up of the pairs of left items.
 
     Args:
         node: the join.

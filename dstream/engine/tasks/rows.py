@@ -1,17 +1,17 @@
 """Rows: the one schema of items between stages, in memory or in files, with watermarks, failures and counts.
 
-A row is a batch of pickled items and where it belongs: `target`, the partition it is sent to;
-`source` and `sequence`, its origin, by which order is restored; `channel`, what
-it carries; `size`, how many items.
+A row is a batch of pickled items with its routing: `target`, the partition it is sent to;
+`source` and `sequence`, its origin, which determine the order; `channel`, the kind of its content; `size`, the number
+of items.
 
-The rows of a shuffle through the driver are small in most epochs, and are sent as they are. What a task has
-beyond some bytes, it writes into a file of its own, from which the tasks that read the rows take it.
+The rows of a shuffle through the driver are small in most epochs, and are sent unchanged. Larger output is written into
+a file of the task, from which the tasks that receive the rows read it.
 
-Watermarks and failures go to every target of the shuffle behind the task: a task that reads any of its items reads them
-too.
+Watermarks and failures are sent to every target of the shuffle after the task, so that a task that reads any of its
+items reads them too.
 
-In an epoch, each task sends one row more to every target, behind all others: how many rows it sent there. A target that
-misses a row, or that of a task, raises. A sink that has such rows of its own declares that in `counts_rows`.
+In an epoch, each task sends a final control row to every target: the number of rows that it sent to it. A target that
+misses a row, or a control row, raises. A sink with its own control rows declares that in `counts_rows`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ STOPPED = -2
 """The channel of the mark that a prefix ended in this partition."""
 
 SUMMARY = -3
-"""The channel of the summary of a partition that a gatherer over several partitions needs, beside the items."""
+"""The channel of the summary of a partition that a gatherer over several partitions needs, in addition to the items."""
 
 COLUMNS = -4
 """The channel of the schemas of a task's columns."""
@@ -91,13 +91,13 @@ WAITING = -5
 """The channel of how many parts of a partition wait where they were written; `sequence` has their bytes."""
 
 WATERMARKS = -6
-"""The channel of the watermarks that a task has, behind its items: those of the partitions that it has read."""
+"""The channel of the watermarks of a task, after its items: those of the partitions that it has read."""
 
 FAILED = -7
 """The channel of an exception that ended a task, where exceptions are results."""
 
 COUNTS = -8
-"""The channel of how many rows a task has sent to a target, behind all of them; only epochs have it."""
+"""The channel of the number of rows that a task has sent to a target, after all of them; only epochs use it."""
 
 STORED = -9
 """The channel of a row whose own channel is in its payload, with the position in a file of its own payload."""
@@ -107,7 +107,7 @@ LARGEST = 2**31 - 2**20
 
 
 class Row(NamedTuple):
-    """One batch on its way."""
+    """One batch in transit."""
 
     target: int
     source: int
@@ -118,20 +118,20 @@ class Row(NamedTuple):
 
 
 def bounded(rows: Iterable[Row], most: int, step: Step | None) -> Iterator[Row]:
-    """Give rows as long as Java can take each of them.
+    """Yield rows as long as Java can take each of them.
 
-    Java copies a row several times on its way. Where its memory ends, it ends, and no exception names the item.
+    Java copies a row several times. If it runs out of memory, it exits without an exception that names the item.
 
     Args:
-        rows: those of a task.
-        most: how many bytes the payload of a row may have.
+        rows: the rows of a task.
+        most: the largest number of bytes of a payload.
         step: the call that the rows are for.
 
     Raises:
         SerializationError: a row has more.
     """
     for row in rows:
-        # Bytes, whatever the buffer holds: its length would count elements.
+        # In bytes: the length of a buffer would count elements.
         size = memoryview(row.payload).nbytes
         if size > most:
             raise _too_large(row, size, most, step)
@@ -150,8 +150,8 @@ def too_large_for_java(what: str, size: int, most: int, step: Step | None, advic
         what: subject and verb.
         size: their bytes.
         most: how many they may have.
-        step: the call that they are for.
-        advice: what to do, beside giving Java more memory.
+        step: the call that the bytes belong to.
+        advice: an alternative to more memory for Java.
     """
     error = SerializationError(
         f"{what} {size:,} bytes when pickled, and Spark's Java process, by its memory, takes {most:,} at once"
@@ -163,7 +163,7 @@ def too_large_for_java(what: str, size: int, most: int, step: Step | None, advic
 
 
 def to_record_batch(row: Row) -> pa.RecordBatch:
-    """Return the Arrow form of one row; each row is a batch of its own, so that none waits for another.
+    """Return the Arrow form of one row; each row is a separate batch, so that none waits for another.
 
     The payload is not copied. `pa.array` would load pandas into each worker (pyarrow 26), which takes it 0.3 s.
     """
@@ -182,14 +182,14 @@ _FORMS = (_INT, _INT, _LONG, _INT, _INT)
 
 
 def from_record_batch(batch: pa.RecordBatch) -> Iterator[Row]:
-    """Give the rows of an Arrow batch; payloads are views, not copies."""
+    """Yield the rows of an Arrow batch; payloads are views, not copies."""
     places = zip(*(batch.column(name).to_pylist() for name in Row._fields[:-1]), strict=True)
     for (target, source, sequence, channel, size), payload in zip(places, batch.column("payload"), strict=True):
         yield Row(target, source, sequence, channel, size, payload.as_buffer())
 
 
 def from_record_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
-    """Give the rows of Arrow batches, one after another."""
+    """Yield the rows of Arrow batches, one after another."""
     for batch in batches:
         yield from from_record_batch(batch)
 
@@ -235,7 +235,7 @@ class Storing:
     most: int
 
     def stored(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """Give the rows, or in their place the locations of their payloads.
+        """Yield the rows, or instead of them the locations of their payloads.
 
         Raises:
             EngineError: the disk is full, or cannot be written to.
@@ -255,13 +255,13 @@ class Storing:
                 self._write(file, row.payload)
                 # The channel is inside: it may be one of any step, and this one decides how to read the payload.
                 yield row._replace(channel=STORED, payload=dumps((row.channel, place)))
-            # A full disk shows at the latest here, while the task can still fail.
+            # A full disk is detected here at the latest, while the task can still fail.
             if file is not None:
                 self._write(file, b"", is_last=True)
 
     def _opened(self) -> BinaryIO:
         try:
-            # Two attempts of a task may run at once, so each has a file of its own.
+            # Two attempts of a task may run at once, so each has its own file.
             return open(os.path.join(self.folder, uuid.uuid4().hex), "xb")
         except OSError as error:
             raise not_written(self.folder, error) from error
@@ -291,7 +291,7 @@ def handed_on(row: Row) -> Row:
     if row.channel != STORED:
         return row._replace(payload=bytes(row.payload))
     channel, place = loads(row.payload)
-    # The bytes stay in the file, and the task that wants them reads them there: see `whole`.
+    # The bytes remain in the file, from which the receiving task reads them: see `whole`.
     return row._replace(channel=channel, payload=place)
 
 
@@ -311,11 +311,11 @@ def size_of(row: Row) -> int:
 
 
 LAST = 2**62
-"""The `sequence` of rows behind all others of their task."""
+"""The `sequence` of rows after all others of their task."""
 
 
 def rows_of_watermarks(known: Watermarks, partition: int, sink: object) -> Iterator[Row]:
-    """Give the watermarks that a task has at its end, once for each target; a sink may have sent them itself.
+    """Yield the watermarks that a task has at its end, once for each target; a sink may have sent them itself.
 
     Args:
         known: the watermarks.
@@ -330,7 +330,7 @@ def rows_of_watermarks(known: Watermarks, partition: int, sink: object) -> Itera
 
 
 def rows_of_failure(error: Exception | SystemExit, sink: object, secret: bytes) -> Iterator[Row]:
-    """Give the exception that ended a task, once for each target."""
+    """Yield the exception that ended a task, once for each target."""
     payload = as_text(error, secret).encode()
     for target in range(targets_of(sink)):
         yield Row(target, 0, LAST, FAILED, 0, payload)
@@ -347,7 +347,7 @@ def counts_itself(sink: object) -> bool:
 
 
 def counting_sent(rows: Iterator[Row], task: int, sink: object) -> Iterator[Row]:
-    """Give the rows of a task, and behind them how many there were for each target.
+    """Yield the rows of a task, and then their number for each target.
 
     What may be left out of the rows before they move, such as all of a channel, is counted apart.
 
@@ -368,13 +368,13 @@ def counting_sent(rows: Iterator[Row], task: int, sink: object) -> Iterator[Row]
 
 @record(slots=False)
 class ExpectedRows:
-    """Numbers of rows for the tasks that read a shuffle.
+    """The check of the numbers of rows by the tasks that read a shuffle.
 
     Attributes:
-        tasks: how many send something.
-        channels: which of their rows are wanted, of those with items and what is said of these.
-        has_beside: whether those with what is beside the items are wanted.
-        step: the operation before which the rows move.
+        tasks: the number of senders.
+        channels: the channels whose rows are expected, among those of items and their counts.
+        has_beside: whether side rows are expected.
+        step: the operation downstream of the shuffle.
     """
 
     tasks: int
@@ -386,7 +386,7 @@ class ExpectedRows:
         """Yield the rows of a target; at the end, compare their number with that of the senders.
 
         Raises:
-            EngineError: they differ: the epoch has to run again.
+            EngineError: they differ: the epoch must be retried.
         """
         reported, sent, arrived = 0, Counter[int](), Counter[int]()
         for row in rows:
@@ -407,11 +407,11 @@ def check_arrived(reported: int, tasks: int, sent: Mapping[int, int], arrived: M
     """Compare the rows that arrived at a target with the rows sent there.
 
     Args:
-        reported: how many tasks have reported the rows that they sent.
-        tasks: how many have sent something.
-        sent: how many rows, by their sources.
-        arrived: how many arrived.
-        step: the operation before which the rows move.
+        reported: the number of tasks that have reported their numbers of rows.
+        tasks: the number of senders.
+        sent: the number of rows sent, by source.
+        arrived: the number of rows that arrived, by source.
+        step: the operation downstream of the shuffle.
 
     Raises:
         EngineError: they differ: the epoch has to run again.

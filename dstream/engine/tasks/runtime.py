@@ -32,10 +32,10 @@ FEW_BYTES = 32 * 2**20
 
 
 class SideRows:
-    """Rows of `peek` steps and guards on their way to the driver's actions.
+    """The rows of `peek` steps and guards that are sent to the driver's actions.
 
     Args:
-        few: how many bytes of payload stay in memory.
+        few: the number of payload bytes that remain in memory.
     """
 
     def __init__(self, few: int = FEW_BYTES) -> None:
@@ -54,7 +54,7 @@ class SideRows:
             self._runs.append(Run(self._sorted()))
 
     def in_order(self) -> Iterator[Row]:
-        """Give all rows, once: channel by channel, in encounter order."""
+        """Yield all rows, once: channel by channel, in encounter order."""
         if not self._held and not self._runs:
             return iter(())
         runs, self._runs = self._runs, []
@@ -72,8 +72,8 @@ def _place(row: Row) -> tuple[int, int, int]:
 _UNSEEN = 512
 """Items of one channel that are buffered for the driver before their size is measured."""
 _BEFORE_ITEMS = -(2**62)
-"""The first `sequence` of rows beside items: a shuffle brings them before the items of their task, so that a
-reader of some item has what was seen and noted of those before it."""
+"""The first `sequence` of side rows: a shuffle delivers them before the items of their task, so that the reader of an
+item has received what was seen and noted of earlier items."""
 
 
 class StageTask:
@@ -81,10 +81,10 @@ class StageTask:
 
     Attributes:
         partition: its number among all partitions of the stage's output, in encounter order.
-        bound: how much memory its operations may hold.
+        bound: the memory that its operations may use.
         run: the run of a plan that it belongs to.
-        secret: that of the driver, which signs failures.
-        watermarks: those that it has.
+        secret: the secret of the driver, which signs failures.
+        watermarks: the watermarks of the task.
         reads_all: also what a writer leaves is read.
         counts_rows: the rows that it reads are counted, so they have to be read to the end.
     """
@@ -110,7 +110,7 @@ class StageTask:
         self._failure: str | None = None
 
     def peeking(self, op: Op) -> Callable[[Any], object]:
-        """Return a function that keeps an item for the driver, which runs the action of the step."""
+        """Return a function that buffers an item for the driver, which runs the action of the step."""
         return self._keeping(op.step.position)
 
     def counting(self, op: Op) -> ItemCount:
@@ -120,7 +120,7 @@ class StageTask:
         return counter
 
     def noting(self, guard: Guard) -> Callable[[Any], object]:
-        """Return a function that keeps a note for the driver."""
+        """Return a function that buffers a note for the driver."""
         return self._keeping(guard.channel)
 
     def _keeping(self, channel: int) -> Callable[[Any], object]:
@@ -152,7 +152,7 @@ class StageTask:
         self._ending.push(closing_with(close))
 
     def service(self, served: ServiceFunction, step: Step) -> Any:
-        """Return the service of a step: that of this process, or of this task."""
+        """Return the service of a step: the instance of this process, or of this task."""
         # Without a connection to the driver the end of a shared service is unknown, so each task has its own.
         if served.opened().shared and self.run.home is not None:
             return self._shared_services().get(served, step)
@@ -171,7 +171,7 @@ class StageTask:
         """Refuse to send keys to other tasks by hashes that are specific to this process.
 
         Raises:
-            EngineError: the hashes of texts are random on this worker.
+            EngineError: the hashes of strings are random on this worker.
         """
         check_hash_seed()
 
@@ -184,14 +184,14 @@ class StageTask:
         return self._ending
 
     def reading(self, rows: Iterator[Row], sent: ExpectedRows | None = None) -> Iterator[Row]:
-        """Yield the rows of an earlier stage that carry items; process side rows, and those behind the items.
+        """Yield the rows of an earlier stage that carry items; process side rows and control rows.
 
         Args:
             rows: what arrived.
             sent: the rows to expect; None: they are not counted.
 
         Raises:
-            WorkerFailure: a task of the earlier stage has failed, or what it sent has not arrived.
+            WorkerFailure: a task of the earlier stage has failed, or its rows have not arrived.
         """
         self.counts_rows = sent is not None
         self._rows = self._reading(rows if sent is None else self._arriving(rows, sent))
@@ -228,11 +228,11 @@ class StageTask:
             raise WorkerFailure(self._failure)
 
     def side_rows(self) -> Iterator[Row]:
-        """Give the rows beside the items that were added since the last call."""
+        """Yield the side rows that were added since the last call."""
         return self._side_rows.in_order()
 
     def last_side_rows(self) -> Iterator[Row]:
-        """Give all that is left at the end of the task."""
+        """Yield all that is left at the end of the task."""
         for channel in self._peeked:
             self._flush(channel)
         for channel, counter in self._counters:

@@ -1,7 +1,7 @@
 """Routing to the shards of a step whose state outlives an epoch, with a count of all rows.
 
-Behind its partials, each task sends one control row to every target: how many rows it sent there, what it counted, and
-the watermarks that it has. A target that misses a row, or the control row of a task, raises.
+After its partials, each task sends one control row to every target: the number of rows that it sent to it, its counts,
+and its watermarks. A target that misses a row, or the control row of a task, raises.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class RouteToShards:
             raise error  # The error of a step before this one.
         watermarks = task.watermarks.all()
         for target in range(self.targets):
-            # What a task counted is counted once, at some target.
+            # The counts of a task are added once, at one target.
             is_here = target == task.partition % self.targets
             control = _Control(sent[target], counted.items * is_here, counted.late * is_here, watermarks)
             yield Row(target, task.partition, LAST, ITEMS, 0, dumps(control))
@@ -78,14 +78,14 @@ class RouteToShards:
 
 @dataclass
 class _Counted:
-    """Counts arrivals on their way."""
+    """The counts of arrivals as they are routed."""
 
     items: int = 0
     late: int = 0
     partials: list[object] = field(default_factory=list)
 
     def placed(self, arrivals: Iterator[Arrival], shards: int, targets: int) -> Iterator[tuple[int, object]]:
-        """Give (target, (shard, number of the input, partial))."""
+        """Yield (target, (shard, number of the input, partial))."""
         for number, partials in arrivals:
             self.items += partials.items
             self.late += partials.late
@@ -118,7 +118,7 @@ def _look_at_each(partials: Iterable[object]) -> None:
 
 @record(slots=False)
 class ReadShards:
-    """Yield the input of the shards of one target, as one `Gathered`.
+    """A reader of the input of the shards of one target, as one `Gathered`.
 
     Attributes:
         targets: how many there are.

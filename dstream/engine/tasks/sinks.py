@@ -61,9 +61,9 @@ class WriteItems:
 
 @record(slots=False)
 class WriteParts:
-    """Write the items in parts of `size` bytes or a little more: each has a target of its own, from 0.
+    """Write the items in parts of `size` bytes or a little more: each has its own target, from 0.
 
-    If there is more than one, a last row for target 0 has the number of the rows that wait, and of their bytes.
+    If there is more than one, a last row for target 0 has the number of the remaining rows, and of their bytes.
     """
 
     size: int
@@ -124,7 +124,7 @@ class Accumulate:
 
     def _pieces(self, container: Any, task: StageTask) -> Iterator[Row]:
         data = memoryview(dumps_items([container]))
-        # In pieces, since Java copies each row several times on its way.
+        # In pieces, since Java copies each row several times.
         for number, start in enumerate(range(0, len(data), _PIECE_BYTES)):
             yield Row(0, task.partition, number, ITEMS, 1, bytes(data[start : start + _PIECE_BYTES]))
 
@@ -174,10 +174,10 @@ class Branch:
 
 @record(slots=False)
 class WriteEach:
-    """Hand the items to the writer of one branch after another; write the receipts of each for a target of its own.
+    """Pass the items to the writers of all branches in turn; write the receipts of each for its own target.
 
-    The first writer takes what its branch makes of the items while they come. What the other branches make of them
-    waits for their writers, beyond the bound on disk; the items themselves, which may be many more, are let go of.
+    The first writer takes the results of its branch as items arrive. The results of the other branches are buffered for
+    their writers, on disk past the memory bound; the items themselves, which may be many more, are released.
     """
 
     branches: tuple[Branch, ...]
@@ -190,10 +190,10 @@ class WriteEach:
             receipts = written(branch.writer, branch.step, given, task)
             for number, (size, data) in enumerate(Batcher().batches(receipts)):
                 yield Row(target, task.partition, number, ITEMS, size, data)
-            deque(coming, maxlen=0)  # A writer may stop before the last item, and the others want all of theirs.
+            deque(coming, maxlen=0)  # A writer may stop before the last item, but the others need all of theirs.
 
     def _divided(self, items: Iterator[Any], waiting: list[WriterBuffer], task: StageTask) -> Iterator[Iterator[Any]]:
-        """Yield the first branch's results for a few items at a time; buffer those of the other branches."""
+        """Yield the first branch's results for a few items at a time; buffer the results of the other branches."""
         branches: list[list[Op]] = []
         few, pace = 1, BatchPace(_CHUNK)
         while some := list(islice(items, 1)):
@@ -208,7 +208,7 @@ class WriteEach:
 
 
 class WriterBuffer:
-    """Items that wait for their writer, in order: some on disk, then some in memory."""
+    """The buffer of a writer: pending items in order, first those on disk, then those in memory."""
 
     def __init__(self) -> None:
         self._run = Run()
@@ -253,7 +253,7 @@ class Router:
         self._sequence = 0
 
     def rows(self, placed: Iterable[tuple[int, Any]]) -> Iterator[Row]:
-        """Take (target, value) pairs; give a row whenever a batch is full, and at the end those of the rest."""
+        """Take (target, value) pairs; yield a row whenever a batch is full, and at the end the remaining rows."""
         batcher, all_held = self._batcher, self._held
         growth = Growth()
         for piece in pieces(placed, _CHUNK):
@@ -265,7 +265,8 @@ class Router:
                 if len(held) >= count:
                     yield self._row(target)
                     count = batcher.count
-            # Asked before the names go: nothing may hold a piece, which can be large, while the next one is made.
+            # Checked before the names are deleted: a piece can be large and must not be referenced while the next one
+            # is made.
             is_much = growth.exceeded(piece)
             del piece, value, held  # pyright: ignore[reportPossiblyUnboundVariable] (no piece is empty)
             if is_much:
@@ -274,7 +275,7 @@ class Router:
         yield from (self._row(target) for target, held in enumerate(self._held) if held)
 
     def _few_at_a_time(self) -> Iterator[Row]:
-        """Yield the buffers in batches of a few megabytes: some are larger than earlier ones."""
+        """Yield the buffers in batches of a few megabytes: containers may have grown since the last measurement."""
         for target in range(len(self._held)):
             held, self._held[target] = self._held[target], []
             for few in small_lists(held):
@@ -296,7 +297,7 @@ class RouteToBuckets:
     """Combine the items of this partition by key and send keys and their containers to the bucket of each key.
 
     Attributes:
-        targets: how many tasks write the buckets, each some of them.
+        targets: the number of tasks that write the buckets.
     """
 
     collector: Collector[Any, Any, Any]
@@ -319,10 +320,10 @@ class RouteToBuckets:
 
 @record(slots=False)
 class RoutePartialsToBuckets:
-    """Send groups, which come as (keys, containers), to the bucket of each key.
+    """Send groups, as (keys, containers), to the bucket of each key.
 
     Attributes:
-        targets: how many tasks write the buckets, each some of them.
+        targets: the number of tasks that write the buckets.
     """
 
     writer: MapWriter
@@ -369,7 +370,7 @@ class RouteByKey:
 def first_ones_in_order(
     placed: Iterator[tuple[int, Any]], key: Callable[[Any], Any] | None, bound: Bound
 ) -> Iterator[tuple[int, Any, Any]]:
-    """Give (position, canonical key, item) of the first item of each key, and of each key that was forgotten."""
+    """Yield (position, canonical key, item) of the first item of each key, again after a key was forgotten."""
     seen: set[Any] = set()
     for piece in pieces(placed, _CHUNK):
         for position, item in piece:
@@ -378,7 +379,7 @@ def first_ones_in_order(
                 seen.add(found)
                 yield position, found, item
         if bound.exceeded():
-            # A key that is forgotten is sent twice, and its target keeps the first of the two.
+            # A forgotten key is sent twice, and its target takes the first of the two.
             seen.clear()
             bound.spilled()
 

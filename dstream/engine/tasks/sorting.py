@@ -1,7 +1,7 @@
 """Sorting across partitions: sorted runs, cut into ranges of keys, each merged by one task.
 
-Where the keys of a run are numbers of one type, they travel beside their items as ints that have their order: what cuts
-and merges runs compares these, and leaves most batches of items as they are.
+Where the keys of a run are numbers of one type, they are sent with the items as ints in the same order: cutting and
+merging runs compares these, and leaves most batches of items pickled.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class SortRuns:
         return type(key) in (int, float, bool)
 
     def _runs(self, items: Iterator[Any], task: StageTask) -> Iterator[Any]:
-        """Give columns, of which some may be empty, and lists of other items."""
+        """Yield columns, some of which may be empty, and lists of other items."""
         if self.columns is None or type(items) is not ColumnItems:
             yield from self._lists(items, task)
             return
@@ -137,7 +137,7 @@ class SortRuns:
 
 
 def _sample(run: Any, size: int) -> tuple[list[Any], int]:
-    """Return some items of a run of that many bytes, as far from each other as they can be; and how many it has."""
+    """Return an evenly spaced sample of a run of `size` bytes, and the number of the run's items."""
     if not isinstance(run, list):
         from dstream.operators.columns.ranks import sample_of_column  # loads NumPy, which made the column
 
@@ -192,7 +192,7 @@ class RouteByRange:
         return ranks_of_items(chosen, self.key, self.reverse)
 
     def _parts(self, batch: Batch, borders: list[Any], ranks: Ranks | None) -> Iterator[tuple[int, bytes]]:
-        """Give the number of items for each target, and these, pickled."""
+        """Yield the number of items for each target, and these, pickled."""
         if isinstance(batch, list):
             yield from ((len(part), dumps_items(part)) for part in self._cut(batch, borders))
             return
@@ -207,7 +207,7 @@ class RouteByRange:
     def _cut(self, batch: list[Any], borders: list[Any]) -> Iterator[list[Any]]:
         start = 0
         for border in borders:
-            # False up to the border and True from there on: few keys are made and compared.
+            # False up to the border and True from it on, so that few keys are computed and compared.
             end = bisect_left(batch, True, lo=start, key=functools.partial(self._reaches, border))
             yield batch[start:end]
             start = end
@@ -263,7 +263,7 @@ class SortAlone:
 def merge_ranges(
     key: Callable[[Any], Any] | None, reverse: bool, step: Step, batches: Iterator[Batch], task: Task
 ) -> Iterator[Any]:
-    """Give the items of sorted batches in order, those with equal keys in the order of the batches."""
+    """Yield the items of sorted batches in order, those with equal keys in the order of the batches."""
     return ColumnItems(_merged(key, reverse, step, batches, task))
 
 
@@ -282,7 +282,7 @@ def _merged(
 
         blocks = merged_batches(held)
         if blocks is not None:
-            held.clear()  # Who merges lets go of each batch when its rows are given.
+            held.clear()  # The merge releases each batch after its rows were yielded.
             yield from blocks
             return
     yield _by_python(key, reverse, step, chain(_drained(held), batches), task)

@@ -1,6 +1,6 @@
 """A stage of a job on a worker: its input, its operations and its sink.
 
-Everything here is pickled in the driver and loaded by each task; nothing in this module uses the plan.
+The classes of this module are pickled in the driver and loaded by each task; nothing in this module uses the plan.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Input(Protocol):
     """The input of a stage."""
 
     def open(self, batches: Iterator[pa.RecordBatch], task_memory: int) -> Iterator[tuple[StageTask, Iterator[Any]]]:
-        """Give each task that this Spark task runs, with its items."""
+        """Yield each task that this Spark task runs, with its items."""
         ...
 
 
@@ -80,8 +80,8 @@ class Piece:
     """A part of a source and the operations on it; or several such parts, one after another.
 
     Attributes:
-        split: the pickled split, or in the process of the caller one that holds items; None if there are `parts`.
-        step: how the source names itself.
+        split: the pickled split, or, in the caller's process, a split that contains items; None if there are `parts`.
+        step: the source, as messages name it.
         guards: what happens to bad records of the source.
     """
 
@@ -92,7 +92,7 @@ class Piece:
     guards: tuple[Guard, ...] = ()
 
     def open(self, task: Task) -> Iterator[Any]:
-        """Give the items."""
+        """Yield the items."""
         if self.split is None:
             items: Iterator[Any] = one_after_another(part.open(task) for part in self.parts)
         else:
@@ -134,7 +134,7 @@ class SplitInput:
 
 @record(slots=False)
 class ShippedInput:
-    """Reads pieces that are too large to travel with every task: each row holds its number and its piece."""
+    """An input of pieces that are too large to be sent with every task: each row contains its number and its piece."""
 
     first_partition: int
 
@@ -151,8 +151,8 @@ class TableInput:
     """Reads the rows of a DataFrame: as `pyspark.sql.Row`, or as objects made of them.
 
     Attributes:
-        schema: that of the DataFrame, a `pyspark.sql.types.StructType`; the columns that come in have other names.
-        made: makes items of the rows.
+        schema: the schema of the DataFrame, a `pyspark.sql.types.StructType`; the incoming columns have other names.
+        made: converts rows to items.
         step: how the DataFrame names itself.
     """
 
@@ -207,7 +207,7 @@ class RowsInput:
     """Reads rows that an earlier job has brought to the driver: for the row with the id `i`, `rows[i]`.
 
     Attributes:
-        rows: those of each task, in their order.
+        rows: the rows of each task, in their order.
         sent: the rows to expect; None: they are not counted.
     """
 
@@ -237,11 +237,11 @@ class Stage:
     Attributes:
         hands_failures_on: an exception is a row that ends every task that reads it, and is raised in the driver: Spark
             runs no task again for it. Otherwise the task fails.
-        counts_rows: each task reports how many rows it has sent to each target.
-        storing: takes what is large of the rows, which are sent to the driver to be handed on; None: all come whole.
-        largest: how many bytes of pickled items a row may have.
-        step: the call that the rows are for.
-        hashes_without_seed: keys go to the targets that other processes choose, too, whatever their seeds.
+        counts_rows: each task reports the number of rows that it has sent to each target.
+        storing: stores large payloads of rows that the driver forwards; None: all rows are sent with their payloads.
+        largest: the largest number of bytes of pickled items in a row.
+        step: the call that the rows belong to.
+        hashes_without_seed: keys are routed to the same targets in all processes, whatever their hash seeds.
     """
 
     input: Input
@@ -270,7 +270,7 @@ def run(
         path: where the driver finds modules.
         batches: the input.
         secret: by which the driver verifies the failures that its tasks report.
-        sent: what is sent with the job of the stage.
+        sent: the files that are sent with the job of the stage.
     """
     _extend_search_path(path)
     with using_files(None if sent is None else sent.arrived()):
@@ -309,9 +309,9 @@ def _loaded(pickled: bytes) -> Stage:
 
 
 def rows_of_task(sink: Sink, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-    """Give the rows of a task, with side rows, and control rows behind them."""
+    """Yield the rows of a task, with side rows, followed by control rows."""
     for row in sink(items, task):
-        # Before the row, so that a reader that stops there has had what was seen of the items up to it.
+        # Before the row, so that a reader that stops at the row has received what was seen of the items up to it.
         yield from task.side_rows()
         yield row
     if task.reads_all:
@@ -326,9 +326,9 @@ def rows_of_task(sink: Sink, items: Iterator[Any], task: StageTask) -> Iterator[
 def read_tables(
     splits: Sequence[bytes], path: tuple[str, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Give the Arrow batches of the splits whose numbers come in, as they are.
+    """Yield the Arrow batches of the splits whose numbers arrive, unchanged.
 
-    The user asks Spark for them, and Spark shows the text of an exception as it is.
+    Spark requests them for the user, and shows the message of an exception unchanged.
     """
     _extend_search_path(path)
     for batch in batches:
@@ -339,7 +339,7 @@ def read_tables(
 def read_columns(
     schema: pa.Schema, path: tuple[str, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Give the Arrow batches that rows carry, in the columns of `schema`."""
+    """Yield the Arrow batches that rows carry, in the columns of `schema`."""
     _extend_search_path(path)
     for row in from_record_batches(batches):
         yield from (fitted(batch, schema) for batch in unpacked_batches(row.payload))
