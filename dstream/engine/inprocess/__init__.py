@@ -1,6 +1,6 @@
 """The engine of this process for compiled graphs: the same stages as on Spark, one task after another, without Java.
 
-`engine` runs terminal operations, `run` one plan, `graphs` one graph, task after task; `tasks` has what they share,
+`engine` runs terminal operations, `run` one plan, `graphs` one graph, task after task; `tasks` has their shared state,
 `moving` a run whose later tasks may run elsewhere.
 """
 

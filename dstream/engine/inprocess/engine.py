@@ -35,13 +35,13 @@ _PLACE = "in this process"
 
 
 class InProcessEngine:
-    """Runs compiled graphs in the caller's process, one task after another: one for each input, unless asked for more.
+    """The engine for compiled graphs in the caller's process, one task after another: one per input by default.
 
     Args:
-        worker_memory: how many bytes a task may hold before its operations spill.
-        caches: what is kept of `cache()` steps, also by another engine of the same context.
-        broadcast_limit: how many bytes the right side of a hash join without a limit of its own may have.
-        columns: whether functions are read, so that their expressions run in their place.
+        worker_memory: the bytes of memory that a task may use before its operations spill.
+        caches: the contents of `cache()` steps, also by another engine of the same context.
+        broadcast_limit: the largest right side in bytes of a hash join without its own limit.
+        columns: whether functions are compiled to expressions, which run instead of them.
     """
 
     name = "inprocess"
@@ -65,12 +65,12 @@ class InProcessEngine:
 
     def submit(self, end: End | Several, how: RunHere | None = None) -> Submitted:
         """Return a run of the plan in this process; one that may move runs its last tasks elsewhere."""
-        # Looked for now: a run in a thread of its own has no frame of the user's above it.
+        # Determined now: a run in another thread has no user's frame on its stack.
         call = None if end.label() else Call.of_user()
         return Submitted(functools.partial(self._run, end, call, how or self.in_one_task(end)))
 
     def in_one_task(self, end: End | Several, cores: int = 1) -> RunHere:
-        """Return the way of a plan in which no task moves: with one partition, unless it asks for more."""
+        """Return the configuration of a plan whose tasks all run in this process, with one partition by default."""
         return RunHere(
             ClusterFacts(
                 parallelism(end) or cores,
@@ -138,7 +138,7 @@ class InProcessEngine:
         return run, operation
 
     def data_frame(self, splits: Sequence[Any], schema: Any) -> Any:
-        """Refuse: there are no tables here.
+        """Refuse: this engine has no DataFrames.
 
         Raises:
             UnsupportedError: always.
@@ -159,13 +159,13 @@ class InProcessEngine:
 
 
 def _functions_over_epochs(plan: Several) -> list[Any]:
-    """Return what the steps of an epoch run, without what it alone reads and writes."""
+    """Return the functions of the steps of an epoch, without those of its sources and sinks."""
     steps = (each for each in topological(plan) if not isinstance(each, Read | Write))
     return [value for each in steps for _, value in each.shipped()]
 
 
 _MOST_JOBS = 16
-"""As many verdicts are remembered, each with the functions of a job."""
+"""The number of cached verdicts, each with the functions of a job."""
 
 
 def _result(end: End | Several, run: InProcessRun) -> Any:
@@ -178,7 +178,7 @@ def _result(end: End | Several, run: InProcessRun) -> Any:
 
 
 def _lazily(end: Loop | Partitions, run: InProcessRun, operation: Operation | None) -> Any:
-    """Return the items one after another, or those of each partition apart."""
+    """Return the items in sequence, or by partition."""
     match run.graph.ending:
         case Pulled() as ending:
             items = run.pulled(ending) if operation is None else operation.lazily(run.pulled(ending))

@@ -1,7 +1,7 @@
 """`InProcessGraphRun`: one run of a graph in the caller's process, vertex after vertex, and of each task after task.
 
-The last vertex is lazy: its rows, or items that the caller pulls, are produced as its tasks read. Rows that other tasks
-read stay in memory up to some bytes; the rest is in files until the run ends.
+The last vertex is lazy: its rows, or items that the caller pulls, are produced as its tasks read. Rows for other tasks
+remain in memory up to a limit; the rest is in files until the run ends.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = ["InProcessGraphRun"]
 
 
 _IN_MEMORY = 64 * 2**20
-"""The bytes of the rows of one vertex that stay in memory until other tasks have read them."""
+"""The bytes of the rows of one vertex that remain in memory until other tasks have read them."""
 
 
 _ANY_USE = ItemUse()
@@ -60,11 +60,11 @@ class InProcessGraphRun(GraphRun):
 
     Attributes:
         ran: the vertices whose tasks have begun, in this order.
-        files: hold what is large of the rows between its tasks.
+        files: store the large payloads of rows between its tasks.
 
     Args:
         shared: the state of the run.
-        use: what is done with the caller's items.
+        use: the use of the caller's items.
     """
 
     def __init__(
@@ -82,10 +82,12 @@ class InProcessGraphRun(GraphRun):
         self._shared = shared
         self._rows: dict[int, list[Row]] = {}
         self._given: Vertex | None = None
-        self._held: list[Vertex] = []  # What is found by its `id` must stay, so that no other object gets that.
+        self._held: list[
+            Vertex
+        ] = []  # Objects that are looked up by `id` must stay alive, so that the id is not reused.
 
     def rows(self, vertex: Vertex) -> Iterator[Row]:
-        """Run the tasks of a vertex one after another, and give the rows that they write."""
+        """Run the tasks of a vertex one after another, and yield the rows that they write."""
         self.ran.append(vertex)
         output = self.output_of(vertex)
         for task, items in self.tasks(vertex.inputs, vertex.first):
@@ -106,26 +108,26 @@ class InProcessGraphRun(GraphRun):
         return functools.partial(give_items, lambda: self.splits.owns_results)
 
     def items(self, inputs: Items) -> Iterator[Any]:
-        """Give the items of inputs, task after task, as they are asked for."""
+        """Yield the items of inputs, task after task, as they are asked for."""
         for task, items in self.tasks(self.decided(inputs), 0):
             yield from self.items_of_task(task, items)
 
     def items_of_task(self, task: InProcessTask, items: Iterator[Any]) -> Generator[Any, None, None]:
-        """Give the items of one task."""
+        """Yield the items of one task."""
         with task.ending():
             yield from items
             task.read_rest()
             task.last_side_rows()
 
     def tasks(self, inputs: Items, first: int) -> Iterator[tuple[InProcessTask, Iterator[Any]]]:
-        """Give each task with its items; the first one has the number `first`."""
+        """Yield each task with its items; the first one has the number `first`."""
         for opened in chain.from_iterable(map(self._partitions_of, inputs)):
             task = InProcessTask(first, self._shared)
             yield task, opened(task)
             first += 1
 
     def _partitions_of(self, each: Input) -> Iterator[Callable[[InProcessTask], Iterator[Any]]]:
-        """Give what opens each partition of an input, in a task."""
+        """Yield what opens each partition of an input, in a task."""
         match each:
             case Splits() if _is_whole(each):
                 yield functools.partial(self._in_one_task, each)
@@ -151,7 +153,7 @@ class InProcessGraphRun(GraphRun):
         return items if is_here else self._caches.fetched(items, self._shared.bound())
 
     def _in_one_task(self, splits: Splits, task: InProcessTask) -> Iterator[Any]:
-        """Give the items of all pieces, each of which is asked for when the one before it is used up."""
+        """Yield the items of all pieces, each of which is requested when the one before it is exhausted."""
         items = one_after_another(chain.from_iterable(self._opened(part, task) for part in splits.parts))
         return operated(self._shared.of_a_stage(operations_of(splits.applied)), items, task)
 
@@ -163,7 +165,7 @@ class InProcessGraphRun(GraphRun):
                 yield self._shared.of_a_stage(piece).open(task)
 
     def rows_by_partition(self, each: Rows) -> Iterator[tuple[Row, ...]]:
-        """Give the rows of each partition of an input; a vertex that writes them runs now, unless it has run."""
+        """Yield the rows of each partition of an input; a vertex that writes them runs now, unless it has run."""
         taken = (rows_taken(self._written(taken.vertex), taken, self.port_of(taken)) for taken in each.taken)
         if each.targets is not None:
             yield from by_target(chain.from_iterable(taken), each.targets)
@@ -171,7 +173,7 @@ class InProcessGraphRun(GraphRun):
             yield from chain.from_iterable(map(self._by_source, each.taken, taken))
 
     def _by_source(self, taken: Taken, rows: Iterator[Row]) -> Iterator[tuple[Row, ...]]:
-        """Give the rows of each task that has written some or none, where they are."""
+        """Yield the rows of each task in the order of the tasks, empty for those without rows."""
         of_sources: dict[int, list[Row]] = {}
         for row in rows:
             of_sources.setdefault(row.source, []).append(row)
@@ -187,14 +189,14 @@ class InProcessGraphRun(GraphRun):
         return self._rows[id(vertex)]
 
     def rows_to_hand_on(self, vertex: Vertex) -> Iterator[Row]:
-        """Run the tasks of a vertex, and give their rows for other tasks; what is large of them is in files."""
+        """Run the tasks of a vertex, and yield their rows for other tasks; large payloads are in files."""
         return self.stored(self.rows(vertex))
 
     def stored(self, rows: Iterator[Row], most: int = _IN_MEMORY) -> Iterator[Row]:
-        """Give rows for other tasks, of which at most `most` bytes stay in memory."""
+        """Yield rows for other tasks, at most `most` bytes of which remain in memory."""
         return map(handed_on, self.files.storing(tempfile.gettempdir(), most).stored(rows))
 
-    # ------------------------------------------------------------------------------------- what decisions ask for
+    # ------------------------------------------------------------------------------------- requests of decisions
 
     def report(self, ask: Ask) -> Report:
         rows = filter(ask.port.has, self._written(ask.vertex))
@@ -218,7 +220,7 @@ class InProcessGraphRun(GraphRun):
         return CacheContent(content, is_ordered(ask.node), len(kept))
 
     def _watermarks(self, vertex: Vertex) -> OfPartitions:
-        """Return the watermarks that the tasks of a vertex know, all together."""
+        """Return the merged watermarks of the tasks of a vertex."""
         known = Watermarks()
         for row in self._written(vertex):
             if row.channel == WATERMARKS:
@@ -238,7 +240,7 @@ def _is_whole(splits: Splits) -> bool:
 
 
 class _ForkedItems(HeldByContext):
-    """The items that several operations of one epoch read, and the watermarks behind them."""
+    """The items that several operations of one epoch read, and the watermarks after them."""
 
     def __init__(self, items: CachedItems, watermarks: OfPartitions) -> None:
         self._items = items
@@ -248,7 +250,7 @@ class _ForkedItems(HeldByContext):
         return iter(self._items)
 
     def read(self, task: InProcessTask) -> Iterator[Any]:
-        """Give the items to a task, which has the watermarks when it has read them."""
+        """Yield the items to a task, which has the watermarks when it has read them."""
         yield from self._items
         task.watermarks.take(self._watermarks)
 

@@ -1,7 +1,7 @@
 """`MovingGraphRun`: a run of this process whose later tasks may run elsewhere.
 
 It moves between two tasks: no piece of a source is read twice, no function of the user's is called twice for an item,
-and the rows that tasks have written here are read by those elsewhere. Decisions stay in this process.
+and remote tasks read the rows that tasks in this process have written. Decisions remain in this process.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class MovingGraphRun(InProcessGraphRun):
     """One run of a graph that begins in this process.
 
     Args:
-        border: decides between two tasks where the rest of them run.
-        run: that of the plan.
-        use: what is done with the caller's items.
+        border: decides between two tasks where the remaining ones run.
+        run: the run of the plan.
+        use: the use of the caller's items.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class MovingGraphRun(InProcessGraphRun):
         return self._remote
 
     def _rows_here(self, vertex: Vertex) -> Generator[Row, None, Vertex | None]:
-        """Give the rows of the tasks that run in this process; return the vertex of the others, if there are any."""
+        """Yield the rows of the tasks that run in this process; return the vertex of the others, if there are any."""
         self.ran.append(vertex)
         output = self.output_of(vertex)
         number = vertex.first
@@ -91,11 +91,11 @@ class MovingGraphRun(InProcessGraphRun):
         return None
 
     def _tasks_here(self, inputs: Items, first: int) -> Iterator[tuple[InProcessTask | None, Iterator[Any], Items]]:
-        """Give the tasks that run in this process with their items; at last None with the inputs of the others."""
-        # What a `cache()` of another engine keeps, as found by chance meanwhile, is read here.
+        """Yield the tasks that run in this process with their items; at last None with the inputs of the others."""
+        # Contents of a `cache()` of another engine, if found meanwhile, are read in this process.
         can_be_left = all(isinstance(each, Splits | Rows) for each in inputs)
         for index, each in enumerate(inputs):
-            # A partition is known before it is asked whether its task runs here: nothing moves for none.
+            # The partition is determined first: without one, there is no reason to move.
             for piece, opened in enumerate(self._partitions_of(each)):
                 if can_be_left and self._is_left(each, piece):
                     yield None, iter(()), (each if piece == 0 else _after(each, piece), *inputs[index + 1 :])
@@ -113,15 +113,15 @@ class MovingGraphRun(InProcessGraphRun):
         return isinstance(each, Splits) or (isinstance(each, Rows) and piece == 0)
 
     def _may_move(self, each: Splits, piece: int) -> bool:
-        # Rows are at targets by hashes then that are specific to this process, such as those of strings in a class.
+        # Rows were routed by hashes that are specific to this process, such as those of strings in a class.
         if keys_hashed_by_own() != self._keys_before:
             return False
         return self._border.is_crossed(self.splits, each, piece)
 
     def _measured(self, of: Vertex | Items, found: Generator[T, None, None]) -> Iterator[T]:
-        """Give what a task gives, and report its time to the border, without the time that its reader takes."""
+        """Yield the output of a task, and report its time to the border, without the time of its reader."""
         before, seconds = self._shared.items, 0.0
-        with closing(found):  # So that a failure at its end is raised, also where the reader wants no more.
+        with closing(found):  # So that a failure at its end is raised, also if the reader has stopped.
             while True:
                 began = perf_counter()
                 try:
@@ -135,7 +135,7 @@ class MovingGraphRun(InProcessGraphRun):
 
 
 def _ending(task: InProcessTask, rows: Iterator[Row]) -> Generator[Row, None, None]:
-    """Give the rows of a task, and end it."""
+    """Yield the rows of a task, and end it."""
     with task.ending():
         yield from rows
 
@@ -147,7 +147,7 @@ def _after(each: Input, piece: int) -> Splits:
 
 
 def _remembering(rows: Generator[Row, None, Vertex | None], rest: list[Vertex]) -> Iterator[Row]:
-    """Give rows, and add the vertex that they leave, if there is one, to `rest`."""
+    """Yield rows, and add the vertex that they leave, if there is one, to `rest`."""
     left = yield from rows
     if left is not None:
         rest.append(left)

@@ -43,9 +43,9 @@ class InProcessRun(PlanRun[Iterator[Row]]):
 
     Attributes:
         shared: the state of all its tasks.
-        files: hold what is large of the rows between its tasks.
-        border: decides where the rest of its tasks runs; None: all of them run here.
-        may_read: functions may be read, so that items whose parts alone they look at need no copies.
+        files: store the large payloads of rows between its tasks.
+        border: decides where the rest of its tasks runs; None: all of them run in this process.
+        may_read: functions may be compiled, so that items of which they read only parts need no copies.
         known: a plan that was compiled for these facts before, if any.
         process: the id of the process that has begun it.
     """
@@ -131,7 +131,7 @@ class InProcessRun(PlanRun[Iterator[Row]]):
         raise UnsupportedError(NO_DATA_FRAMES)
 
     def pulled(self, ending: Pulled) -> Iterator[Any]:
-        """Give the items one after another, as the caller asks for them."""
+        """Yield the items one after another, as the caller requests them."""
         items = self._pulled(ending.inputs)
         if ending.limit is None:
             yield from items

@@ -1,4 +1,4 @@
-"""Tasks in the caller's process, and what they share: counts, the actions of `peek` steps, notes and services."""
+"""Tasks in the caller's process, and their shared state: counts, the actions of `peek` steps, notes and services."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class SharedByTasks:
     """The state of a run that all its tasks share.
 
     Attributes:
-        worker_memory: how many bytes a task may hold before its operations spill.
-        actions: what to call for each item that a `peek` step sees, by its channel.
+        worker_memory: the bytes of memory that a task may use before its operations spill.
+        actions: the functions to call with each item that a `peek` step sees, by channel.
         recovered: takes the notes of guards; None if there are none.
         cancellation: whether the run continues.
         is_counting: whether items are counted as they are read, since the number is shown, or costs are measured.
-        counts_blocks: whether those in blocks are counted, too.
-        is_shared: whether functions run as they are, since none holds what may change.
-        reads_all: whether tasks read also what a writer leaves, as those of epochs do: watermarks come last.
-        items: how many tasks have read, as far as they have ended.
+        counts_blocks: whether items in blocks are counted, too.
+        is_shared: whether functions run without copies, since none captures a mutable object.
+        reads_all: whether tasks also read items that a writer has left, as in epochs: watermarks are last.
+        items: the number of items that ended tasks have read.
         services: those that tasks share.
         tables: the right sides of hash joins, by the names under which they were sent.
         occupied_before: how many bytes the process occupied when the run began.
@@ -122,11 +122,11 @@ class InProcessTask(StageTask):
         return self._of_run.recovered.taking(guard)
 
     def service(self, served: ServiceFunction, step: Step) -> Any:
-        """Return the service of a step: that of the run, or of this task."""
+        """Return the service of a step: the instance of the run, or of this task."""
         return self._of_run.services.get(served, step) if served.opened().shared else super().service(served, step)
 
     def check_can_route(self) -> None:
-        """Hash keys as the tasks elsewhere do in which a run may continue; seeds of texts differ there."""
+        """Hash keys as remote tasks do, on which a run may continue; hash seeds of strings differ between processes."""
         hash_without_seed(True)
 
     def table_of(self, sent: Payloads, step: Step) -> LookupTable:
@@ -137,7 +137,7 @@ class InProcessTask(StageTask):
         return tables[sent.name]
 
     def last_side_rows(self) -> Iterator[Row]:
-        """Call the actions that take a number of items; there are no rows beside the items."""
+        """Call the actions that take a number of items; there are no side rows."""
         totals, self._totals = self._totals, []
         for (_, action), counter in totals:
             if (number := counter.total()) > 0:
@@ -145,7 +145,7 @@ class InProcessTask(StageTask):
         return iter(())
 
     def counted(self, items: Iterator[Any]) -> Iterator[Any]:
-        """Give items as they are read: counted if their number is used, until the run is cancelled."""
+        """Yield items as they are read: counted if their number is used, until the run is cancelled."""
         shared = self._of_run
         if shared.is_counting and (shared.counts_blocks or type(items) is not ColumnItems):
             number = ItemCount()
@@ -184,12 +184,12 @@ def _watched_items(items: Iterator[Any], cancellation: Cancellation) -> Iterator
 
 
 def give_items(are_own: Callable[[], bool], items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-    """Give the items as they are in lists, in place of the pickled batches of `WriteItems`.
+    """Yield the items in lists, instead of the pickled batches of `WriteItems`.
 
     Args:
-        are_own: returns whether the items so far share nothing with the caller that may be changed; others are copied.
-        items: those of the task.
-        task: it gives them.
+        are_own: returns whether the items so far share no mutable object with the caller; others are copied.
+        items: the items of the task.
+        task: the task that emits them.
     """
     taking, written = BatchIterator(items), 0
     while batch := taking.take(_GIVEN):
@@ -203,13 +203,13 @@ _GIVEN = 16_384
 def give_container(
     accumulate: Accumulate, are_own: Callable[[], bool], items: Iterator[Any], task: StageTask
 ) -> Iterator[Row]:
-    """Give the container of a task, in place of its pickled pieces.
+    """Yield the container of a task, instead of its pickled pieces.
 
     Args:
         accumulate: has the collector, as tasks run it.
-        are_own: returns whether the container shares nothing with the caller that may be changed; others are copied.
-        items: those of the task.
-        task: it gives the container.
+        are_own: returns whether the container shares no mutable object with the caller; others are copied.
+        items: the items of the task.
+        task: the task that emits the container.
     """
     if accumulate.collector.parts is not None:
         yield from accumulate(items, task)

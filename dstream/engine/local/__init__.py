@@ -1,7 +1,7 @@
 """The local engine: the readable definition of every operation, in the caller's process.
 
 It is bounded by one process and reads one item at a time; users' unit tests run on it, and every
-differential test holds Spark to it.
+differential test compares Spark with it.
 
 - `execution`: `LocalEngine`, which runs plans.
 - `operations`: operations as iterators, and `LocalTask`, the only task.

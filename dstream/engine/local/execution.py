@@ -46,11 +46,11 @@ _UNSEEN = Progress(asked=False)
 
 
 class LocalEngine:
-    """Runs plans in the caller's process, one item at a time.
+    """The engine that runs plans in the caller's process, one item at a time.
 
     Args:
-        caches: what is kept of `cache()` steps, also by another engine of the same context; unset, by this one alone.
-        broadcast_limit: how many bytes the right side of a hash join without a limit of its own may have.
+        caches: the contents of `cache()` steps, shared with other engines of the context; unset, of this engine alone.
+        broadcast_limit: the largest right side in bytes of a hash join without its own limit.
     """
 
     name = "local"
@@ -69,7 +69,7 @@ class LocalEngine:
 
     def submit(self, end: End | Several) -> Submitted:
         """Return a run of the plan in this process."""
-        # Looked for now: a run in a thread of its own has no frame of the user's above it.
+        # Determined now: a run in another thread has no user's frame on its stack.
         call = None if end.label() else Call.of_user()
         return Submitted(functools.partial(self._run, end, call))
 
@@ -83,7 +83,7 @@ class LocalEngine:
         _register(kinds)
         call = call or Call.of_step(end.step)
         if isinstance(end, Loop | Partitions):
-            # Nothing is closed here, since the caller reads on when this has returned.
+            # Nothing is closed, since the caller continues reading after this returns.
             return _lazily(end, self._task(end, kinds, call, cancellation))
         with _supplied(end, kinds) as end:
             task = self._task(end, kinds, call, cancellation)
@@ -132,7 +132,7 @@ class LocalEngine:
         return list(written_entries(writer, end.collector.keyed.downstream, step, batches, task))
 
     def data_frame(self, splits: Sequence[Any], schema: Any) -> Any:
-        """Refuse: there are no tables here.
+        """Refuse: this engine has no DataFrames.
 
         Raises:
             UnsupportedError: always.
@@ -164,12 +164,12 @@ def _items_of(end: End, task: LocalTask) -> Iterator[Any]:
 
 
 def _kinds_of(plan: End | Several) -> Kinds:
-    """Return the kinds of operations of a plan: of a small one, asking for each in a walk of its own takes longer."""
+    """Return the kinds of operations of a plan: a separate walk for each kind would take longer for a small plan."""
     return frozenset(map(type, topological(plan)))
 
 
 _KEPT = (Cache, Fork)
-"""Operations whose items are kept."""
+"""Operations whose items are stored."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -182,7 +182,7 @@ def _register(kinds: Kinds) -> None:
 
 
 def _supplied(end: E, kinds: Kinds) -> AbstractContextManager[E]:
-    """Give a plan whose graphs have suppliers of processors."""
+    """Open a context with a plan whose graphs have suppliers of processors."""
     if ProcessorGraph not in kinds:
         return nullcontext(end)
     from dstream.processors.suppliers import supplied

@@ -21,7 +21,7 @@ __all__: list[str] = []
 
 @apply.register
 def _(node: Join, items: Iterator[Any], task: LocalTask) -> Iterator[Any]:
-    """Hold the right side, unless it never ends, while the left one passes by."""
+    """Buffer the right side, unless it is endless, and stream the left one."""
     left, right = sides_of(node)
     lefts, rights = left.pairs(items), right.pairs(opened_later(node.right, task))
     bound = task.bound if task.bounded[id(node)] else _NONE
@@ -31,12 +31,12 @@ def _(node: Join, items: Iterator[Any], task: LocalTask) -> Iterator[Any]:
 
 
 _NONE = Bound(2**62)
-"""An endless side can only pass by what is held in memory."""
+"""An endless side can only be joined with a side in memory."""
 
 
 @apply.register
 def _(node: SemiJoin, items: Iterator[Any], task: LocalTask) -> Iterator[Any]:
-    """Hold the keys of the right side while the left one passes by."""
+    """Buffer the keys of the right side and stream the left one."""
     left, right = sides_of(node)
     bound = task.bound if task.bounded[id(node)] else _NONE
     rights = right.pairs(opened_later(node.right, task))

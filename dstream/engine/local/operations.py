@@ -1,7 +1,7 @@
 """Operations of plans as iterators in one process, and `LocalTask`, their only task.
 
-`start` opens what reads from no operation, `apply` what an operation makes of the items of its first input. Graphs of
-processors and steps over epochs register themselves in a module of its own (`processors`).
+`start` opens operations without inputs, `apply` applies an operation to the items of its first input. Graphs of
+processors and steps over epochs are registered in the module `processors`.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class LocalTask:
     """A task in the caller's process: `peek` calls the action itself.
 
     Attributes:
-        broadcast_limit: how many bytes the right side of a hash join without a limit of its own may have.
-        caches: what is kept of `cache()` steps.
-        kinds: those of the operations of the plan.
-        operation: shows how far the task is; None if it is not shown.
-        watermarks: those that it has.
-        reads_all: also what a writer leaves is read.
+        broadcast_limit: the largest right side in bytes of a hash join without its own limit.
+        caches: the contents of `cache()` steps.
+        kinds: the kinds of the operations of the plan.
+        operation: shows the progress of the task; None if it is not shown.
+        watermarks: the watermarks of the task.
+        reads_all: items that a writer has left are read, too.
     """
 
     partition = 0
@@ -91,7 +91,7 @@ class LocalTask:
 
     @functools.cached_property
     def bounded(self) -> dict[int, bool]:
-        """Whether the items of each operation end, by its `id`."""
+        """Whether the items of each operation are bounded, by its `id`."""
         return bounded_operations(self._core)
 
     def noting(self, guard: Guard) -> Callable[[Any], object]:
@@ -122,7 +122,7 @@ class LocalTask:
         return ending
 
     def watching(self, items: Iterator[Any]) -> Iterator[Any]:
-        """Give the items and do the same at their end; most plans need no end."""
+        """Yield the items and run the end actions after them, if there are any."""
         return self._watching(items) if self._has_an_end else items
 
     def _watching(self, items: Iterator[Any]) -> Iterator[Any]:
@@ -150,7 +150,7 @@ class LocalTask:
         self._cancellation.check()
 
     def counted(self, items: Iterable[Any]) -> Iterable[Any]:
-        """Give items as they are read: counted if anybody wants to see the number, until the run is cancelled."""
+        """Yield items as they are read: counted if their number is shown, until the run is cancelled."""
         if self.operation is None and not self._cancellation.is_watched:
             return items
         return self._counted(items)
@@ -172,7 +172,7 @@ def no_data_frames() -> UnsupportedError:
 
 
 def opened(root: Node, task: LocalTask) -> Iterator[Any]:
-    """Open a plan: down to where the items come from, then up again, without recursion."""
+    """Open a plan: down to the sources, then up again, without recursion."""
     path: list[Node] = []
     node = root
     while node.inputs() and not isinstance(node, _STARTING):
@@ -194,7 +194,7 @@ _FRAMES_PUT_ASIDE = 12
 
 
 def opened_later(root: Node, task: LocalTask) -> Iterator[Any]:
-    """Open a plan that another one reads beside its own when the first item is asked for, on a stack with room."""
+    """Open the plan of a second input when the first item is requested, on a stack with enough room."""
     yield from relayed(opened_later(root, task)) if stack_is_deep() else opened(root, task)
 
 
@@ -214,7 +214,7 @@ def _(node: Read, task: LocalTask) -> Iterator[Any]:
 
 
 def splits(node: Read, task: LocalTask) -> Iterator[Iterator[Any]]:
-    """Give the items of each part of a source."""
+    """Yield the items of each part of a source."""
     misread = HandlerOfMisread(node.guards, task) if node.guards else None
     with naming(node.step):
         for split in node.source.splits(node.parts or 1):
@@ -245,7 +245,7 @@ def apply(node: Node, items: Iterator[Any], task: LocalTask) -> Iterator[Any]:
 
 @apply.register
 def _(node: Cache, items: Iterator[Any], task: LocalTask) -> Iterator[Any]:
-    """Keep all items when the first one is asked for."""
+    """Cache all items when the first one is requested."""
 
     def computed() -> CacheContent:
         kept = CachedItems(items, task.bound)

@@ -68,7 +68,7 @@ def _of_senders(edge: GraphEdge, node: Node, task: LocalTask) -> list[Iterator[A
 
 
 def entries_of_graph(end: Write, opened: Callable[[Node], Iterator[Any]], task: Task) -> Iterator[Any] | None:
-    """Return the entries that a graph gives to a map; None: its processors give them.
+    """Return the entries that a graph writes to a map; None: its processors emit them.
 
     Args:
         end: takes them.
@@ -86,7 +86,7 @@ def entries_of_graph(end: Write, opened: Callable[[Node], Iterator[Any]], task: 
         return None
     before = dataclasses.replace(node, graph=found.before)
     items = opened(dataclasses.replace(blocks, upstream=before) if found.before.vertices else node.upstreams[0])
-    # One loop in place of processors, which would take turns in this thread over groups of their own.
+    # One loop instead of processors, which would take turns in this thread over groups of their own.
     return _results(blocks, items, found, receipt_step(node.step, node.take), task)
 
 

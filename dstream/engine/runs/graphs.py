@@ -1,7 +1,7 @@
 """`GraphRun`: the decisions of a physical plan while it runs, wherever its tasks run.
 
-What others read is decided when it is asked for, after what it depends on; each source is listed once. Everything is a
-loop: a plan may have 20,000 operations.
+A decision is made when its result is requested, after the decisions that it depends on; each source is listed once. All
+walks are loops: a plan may have 20,000 operations.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ __all__ = ["GraphRun"]
 
 
 class GraphRun(ABC):
-    """One run of a graph: what its decisions give, and what they ask for, as far as that is the same on every engine.
+    """One run of a graph: the results and requests of its decisions, as far as they are the same on every engine.
 
     Attributes:
-        graph: what runs.
-        facts: what it was compiled for.
+        graph: the graph that runs.
+        facts: the facts for which it was compiled.
         splits: the pieces of its sources.
-        delivered: vertices of whose rows those beside the items have reached the caller.
+        delivered: the vertices whose side rows have reached the caller.
 
     Args:
-        caches: what is kept of `cache()` steps.
-        counting: gives the operation that counts the items that tasks read; None if they are not counted.
-        use: what is done with items of the caller's that are read in this process; None: they are pickled.
+        caches: the contents of `cache()` steps.
+        counting: returns the operation that counts the items that tasks read; None if they are not counted.
+        use: the use of the caller's items that are read in this process; None: they are pickled.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class GraphRun(ABC):
         self.splits = ListedSplits(counting, use)
         self.delivered: set[int] = set()
         self._caches = caches
-        self._inputs_of: dict[int, Items] = {}  # Of each decision, those that others read in its place.
+        self._inputs_of: dict[int, Items] = {}  # Of each decision, those that others read instead of it.
         self._last: Last | None = None
 
     @abstractmethod
@@ -90,11 +90,11 @@ class GraphRun(ABC):
 
     @abstractmethod
     def report(self, ask: Ask) -> Report:
-        """Run the job of a vertex, and report what is asked of its rows."""
+        """Run the job of a vertex, and report the requested facts about its rows."""
 
     @abstractmethod
     def computed(self, ask: AskForKept) -> CacheContent:
-        """Run a vertex whose items a `cache()` keeps."""
+        """Run a vertex whose items a `cache()` stores."""
 
     @abstractmethod
     def sent_to_all(self, payloads: Sequence[Any]) -> Any:
@@ -154,7 +154,7 @@ class GraphRun(ABC):
 
     def _has_one(self, each: Input) -> bool:
         if isinstance(each, Splits):
-            # Two pieces are enough to know: counting them all would divide the whole source.
+            # Two pieces suffice: counting all would divide the whole source.
             return len(list(islice(self.splits.pieces(each), 2))) == 1
         return self.partitions((each,)) == 1
 
@@ -192,7 +192,7 @@ class GraphRun(ABC):
         read = read_here(recall)
         if read is None:
             return CachedInput(recall)
-        # They are kept in this process, also for a context that has another engine, too.
+        # They are cached in this process, also for a context with a second engine.
         return Splits((SourceSplits(read, self.facts.parallelism),), tasks=1 if self.facts.is_sequential else None)
 
 

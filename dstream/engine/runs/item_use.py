@@ -39,14 +39,14 @@ class ItemUse:
 
     Attributes:
         is_once: one task reads each of them, once.
-        parts: the names of their parts that functions look at, which change nothing and keep whole items at most; None:
+        parts: the names of the parts that functions read, if these change nothing and retain only whole items; None:
             functions may do anything.
         copied: when items are copied: all of a batch before a task reads the first one; when a task reads them, since
-            nothing can change an item before and a run may read few of them; or only where a look at one of `parts`
-            may run a function of the user's.
-        gives_items: the results are some of the items.
-        is_pure: all functions are known as expressions that change nothing, and have nothing that may be changed.
-        most: the greatest number that is read, the first ones of a split; None: unknown.
+            nothing can change an item before and a run may read only some of them; or only if reading one of `parts`
+            may run a user's function.
+        gives_items: the results are a subset of the items.
+        is_pure: all functions are expressions that change nothing, and capture nothing mutable.
+        most: the largest number of items that are read, the first ones of a split; None: unknown.
     """
 
     is_once: bool = False
@@ -61,8 +61,8 @@ def use_of_items(graph: Graph, facts: ClusterFacts, *, may_read: bool, is_loop: 
     """Return what a run of a graph does with the items of the caller's that it reads.
 
     Args:
-        graph: that of the run.
-        facts: those that it was compiled for.
+        graph: the graph of the run.
+        facts: the facts for which it was compiled.
         may_read: functions may be read.
         is_loop: the caller gets one result while the next one is not read.
     """
@@ -73,8 +73,8 @@ def use_of_items(graph: Graph, facts: ClusterFacts, *, may_read: bool, is_loop: 
     if line is None:
         return ItemUse()
     source, applied = line
-    # To read functions takes as long as to copy some hundred items. Another thread might change items between two
-    # looks at them.
+    # Reading functions takes as long as copying about a hundred items. Another thread might change items between two
+    # reads.
     is_worth_it = (
         may_read and is_only_thread() and source.in_caller and (input_size(source).items or 0) >= _WORTH_READING
     )
@@ -100,7 +100,7 @@ _WORTH_READING = 1_024
 
 
 def _line_behind_source(inputs: Items) -> tuple[Source[Any], Sequence[StageCall]] | None:
-    """Return the only source of some inputs with all that one task does with its items; None: there may be others."""
+    """Return the only source of inputs, with the operations of its task; None: there may be other sources."""
     applied: list[StageCall] = []
     while len(inputs) == 1 and isinstance(splits := inputs[0], Splits):
         if len(splits.parts) != 1 or (splits.start, splits.stop, splits.for_each) != (0, None, None):
@@ -132,7 +132,7 @@ def _most_read(applied: Sequence[StageCall], ending: Last | Pulled) -> int | Non
 
 
 def _leaves_items(node: Node | None) -> bool:
-    """Return whether an operation gives some of its items as they are."""
+    """Return whether an operation emits a subset of its items unchanged."""
     if isinstance(node, Chain):
         return all(op.action == "filter" and not op.guards for op in node.ops)
     return _is_order(node) or isinstance(node, Limit | Skip | TakeWhile | DropWhile | Distinct | Hint)
@@ -143,7 +143,7 @@ def _gives_all(applied: StageCall) -> bool:
 
 
 def _is_order(node: Node | None) -> bool:
-    """Return whether an operation gives items, or the first of them, in the order of their keys."""
+    """Return whether an operation emits its items, or the first of them, in the order of their keys."""
     return node is not None and node.needs_all == "sorted" and len(node.inputs()) == 1
 
 
@@ -152,10 +152,10 @@ class _UnknownUse(Exception):
 
 
 class _PartsSeen(PartsUsed):
-    """Parts of items that functions look at, where whole items are copied as results.
+    """The parts of items that functions read, if whole items are copied as results.
 
     Attributes:
-        asks_for_get: a function calls `get`, for which an object may have a function of its own.
+        asks_for_get: a function calls `get`, which an object may override.
     """
 
     asks_for_get = False
@@ -174,12 +174,12 @@ class _PartsSeen(PartsUsed):
 
 
 class _Seen:
-    """Parts of the items of a source that the operations behind it see.
+    """The parts of a source's items that downstream operations use.
 
     Attributes:
-        parts: those that are used; the items may also be given on as they are, since results are copied.
-        is_pure: no function has an object that may be changed, and might give it on.
-        keeps_all: a collector has all items in its lists.
+        parts: the parts that are used; items may also be emitted unchanged, since results are copied.
+        is_pure: no function has a mutable object that it might emit.
+        keeps_all: a collector stores all items in lists.
     """
 
     def __init__(self) -> None:
@@ -188,7 +188,7 @@ class _Seen:
         self.keeps_all = False
 
     def all_of(self, applied: Sequence[StageCall], output: Sink | None) -> bool:
-        """Record what operations use, and the sink behind them, if there is one; return whether that is all."""
+        """Record the parts that operations and the sink after them use; return whether these are all that is used."""
         items: Shape = True
         try:
             for each in applied:

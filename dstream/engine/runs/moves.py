@@ -25,30 +25,30 @@ class InputsOfTasks(Protocol):
 
     Attributes:
         splits: the pieces of its sources.
-        files: hold what is large of the rows between tasks.
+        files: store the large payloads of rows between tasks.
     """
 
     splits: ListedSplits
     files: ShuffleFiles
 
     def rows_by_partition(self, each: Rows) -> Iterator[tuple[Row, ...]]:
-        """Give the rows of each partition of an input; the vertices that write them run now, unless they have run."""
+        """Yield the rows of each partition of an input; the vertices that write them run now, unless they have run."""
         ...
 
 
 class Remote(Protocol):
-    """Runs the rest of a run's tasks elsewhere; decisions, and the rows between tasks, stay in this process."""
+    """The remote execution of the rest of a run's tasks; decisions and rows between tasks remain in this process."""
 
     def rows(self, run: InputsOfTasks, vertex: Vertex) -> Iterator[Row]:
-        """Give the rows of the last vertex, without those beside the items, which are delivered."""
+        """Yield the rows of the last vertex, without side rows, which are delivered."""
         ...
 
     def rows_to_hand_on(self, run: InputsOfTasks, vertex: Vertex) -> Iterator[Row]:
-        """Give the same for other tasks; what is large of the rows stays in files."""
+        """Yield the rows for other tasks; large payloads remain in files."""
         ...
 
     def items(self, run: InputsOfTasks, inputs: Items) -> Iterator[Any]:
-        """Give the items of inputs, as the caller asks for them."""
+        """Yield the items of inputs, as the caller requests them."""
         ...
 
     def end(self, error: BaseException | None) -> None:
@@ -61,8 +61,8 @@ class BegunRun(Protocol):
 
     Attributes:
         end: the end of the plan, or several.
-        graph: what it is compiled to.
-        actions: the actions in this process for what each `peek` step saw, by its channel.
+        graph: the compiled graph.
+        actions: the actions in this process for the items that each `peek` step saw, by channel.
         recovered: takes the notes of guards; None if the plan has none.
     """
 
@@ -86,7 +86,7 @@ class CompiledPlan:
     Attributes:
         end: the end of the plan.
         graph: its graph, for some facts.
-        actions: the actions in this process for what each `peek` step saw, by its channel.
+        actions: the actions in this process for the items that each `peek` step saw, by channel.
     """
 
     end: End | Several
@@ -96,14 +96,14 @@ class CompiledPlan:
 
 @record(slots=False)
 class RunHere:
-    """The way in which a plan runs in this process.
+    """The configuration of a plan's run in this process.
 
     Attributes:
-        facts: what its graph depends on.
-        border: decides where the rest of its tasks runs, given the call and the cancellation of the run; None: they all
-            run here.
+        facts: the facts that its graph depends on.
+        border: decides where the rest of its tasks runs, from the call and the cancellation of the run; None: they all
+            run in this process.
         compiled: the plan as it was compiled for these facts before; None: the run compiles it. A run whose plan is
-            another object, such as one that reads what a cache has kept meanwhile, compiles that one.
+            another object, such as one that reads a cache that was filled meanwhile, compiles that one.
     """
 
     facts: ClusterFacts
@@ -129,7 +129,7 @@ class Border(Protocol):
         ...
 
     def remote(self, run: BegunRun) -> Remote | None:
-        """Return where the rest of a run's tasks run; None if they stay here after all, which is said once."""
+        """Return where the rest of a run's tasks run; None if they remain in this process, which is decided once."""
         ...
 
     def end(self, error: BaseException | None) -> None:

@@ -84,7 +84,7 @@ class PlanRun(ABC, Generic[R]):
 
     @abstractmethod
     def rows(self, rows: R) -> Iterator[Row]:
-        """Run a job and give its rows, without those beside the items, whose actions run at the end."""
+        """Run a job and return its rows, without side rows, whose actions run at the end."""
 
     @abstractmethod
     def payloads(self, rows: R, channel: int = ITEMS) -> list[Any]:
@@ -92,7 +92,7 @@ class PlanRun(ABC, Generic[R]):
 
     @abstractmethod
     def data_frame(self, rows: R, step: Step) -> Any:
-        """Return a table of the engine's own kind, whose rows stay where they are."""
+        """Return a DataFrame of the engine, whose rows are not moved."""
 
     @property
     def graph(self) -> Graph:
@@ -110,7 +110,7 @@ class PlanRun(ABC, Generic[R]):
 
     @contextmanager
     def supplied(self) -> Iterator[End | Several]:
-        """Ask the meta-suppliers of graphs for suppliers, before anything runs, and close them at the end."""
+        """Request suppliers from the meta-suppliers of graphs, before anything runs, and close them at the end."""
         if not any(isinstance(each, ProcessorGraph) for each in topological(self.end)):
             yield self.end
             return
@@ -143,9 +143,9 @@ class PlanRun(ABC, Generic[R]):
         return self._finished(rows, finish, step)
 
     def _of_each_end(self, several: Several) -> list[Any]:
-        """Run the graphs of a plan with several ends one after another; forks that several of them read are kept.
+        """Run the graphs of a plan with several ends one after another; forks that several of them read are stored.
 
-        What one of them leaves behind beside its items is delivered when all have run.
+        Their side rows are delivered when all have run.
         """
         results: dict[int, Any] = {}
         for part in parts_of(several):
@@ -182,7 +182,7 @@ class PlanRun(ABC, Generic[R]):
         return items
 
     def _containers(self, rows: R) -> Iterator[list[Any]]:
-        """Give the container of each partition, in order, each in a list of its own."""
+        """Yield the container of each partition, in order, each in its own list."""
         held = bytearray()
         for row in self.rows(rows):
             if row.sequence == 0 and held:

@@ -1,4 +1,4 @@
-"""Rows in this process: those that a shuffle moves through it, and the actions for those beside the items."""
+"""Rows in this process: rows of shuffles through it, and the actions for side rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ShuffleFiles", "SideOutputActions", "by_target", "rows_taken"]
 
 
 class ShuffleFiles:
-    """The place for large parts of the rows of one run's tasks, until the run ends."""
+    """The files for large payloads of rows of one run's tasks, until the run ends."""
 
     def __init__(self) -> None:
         self._folder: TemporaryFolder | None = None
@@ -30,14 +30,14 @@ class ShuffleFiles:
         """Return how a task stores its rows.
 
         Args:
-            parent: a folder for temporary files, in which that of this run will be.
-            most: how many bytes of its rows stay in memory.
+            parent: a folder for temporary files, in which the folder of this run is created.
+            most: the number of bytes of its rows that remain in memory.
 
         Raises:
             EngineError: that folder cannot be written to.
         """
         if self._folder is None:
-            # Tasks make none, which might come behind the end of their run.
+            # Created here and not by tasks, which may outlive the end of their run.
             try:
                 self._folder = TemporaryFolder(parent, "rows-")
             except OSError as error:
@@ -58,7 +58,7 @@ class ShuffleFiles:
 
 
 def rows_taken(rows: Iterable[Row], taken: Taken, port: OutputPort) -> Iterator[Row]:
-    """Give those rows of a vertex that are taken, for the targets that they have behind others."""
+    """Yield the rows of a vertex that are read, with their targets shifted behind those of other inputs."""
     for row in rows:
         if port.has(row):
             channel = ITEMS if taken.as_items and row.channel != COUNTS else row.channel
@@ -81,7 +81,7 @@ _NONE: Mapping[int, int] = MappingProxyType({})
 
 
 class SideOutputActions:
-    """The actions in this process for each channel beside the items."""
+    """The actions in this process for each channel of side rows."""
 
     def __init__(self, actions: Mapping[int, Action]) -> None:
         self._actions = actions
@@ -93,7 +93,7 @@ class SideOutputActions:
 
         Args:
             beside: the rows of their channels, channel by channel, in encounter order.
-            before: how many items the action of each channel has seen in an earlier run of the same job.
+            before: the number of items that the action of each channel has seen in an earlier run of the same job.
             counted: takes how many it has seen now.
         """
         seen = {} if counted is None else counted

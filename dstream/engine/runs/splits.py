@@ -31,7 +31,7 @@ __all__ = ["ListedSplits", "Pieces", "packed", "packed_split"]
 
 
 class Pieces:
-    """The pieces of sources, asked for one after another, and kept once they are known."""
+    """The pieces of sources, requested one by one, and cached."""
 
     def __init__(self, pieces: Iterable[Piece]) -> None:
         self._known: list[Piece] = []
@@ -39,7 +39,7 @@ class Pieces:
 
     def __iter__(self) -> Iterator[Piece]:
         for index in count():
-            # Asked at each step, since several iterators share what is known, and another one may have gone further.
+            # Checked at each step, since several iterators share the cache, and another one may be further.
             if index == len(self._known):
                 self._known.extend(islice(self._rest, 1))
             if index == len(self._known):
@@ -51,7 +51,7 @@ def packed_split(split: Split[Any], step: Step | str) -> bytes:
     """Pickle a split of a source.
 
     Raises:
-        SerializationError: it holds what cannot travel; the message names the item or the variable.
+        SerializationError: it contains an object that cannot be pickled; the message names the item or the variable.
     """
     try:
         return dumps(split)
@@ -66,7 +66,7 @@ def packed_split(split: Split[Any], step: Step | str) -> bytes:
 
 
 def _parts(split: Split[Any]) -> Iterator[Any]:
-    """Give the attributes of a split."""
+    """Yield the attributes of a split."""
     yield from getattr(split, "__dict__", {}).values()
     yield from (getattr(split, name, None) for name in getattr(type(split), "__slots__", ()))
 
@@ -78,12 +78,12 @@ _FEW_COPIED = 256
 
 
 class HeldSplit(SharedInProcess):
-    """Some items of the caller's, as they were when the run began, which are not pickled in this process.
+    """A split of the caller's items as of the start of the run, which are not pickled in this process.
 
     Args:
         split: has a list of copies of the items.
-        copier: gives each reader copies of its own; None: the only reader gets the items.
-        step: how the source names itself.
+        copier: returns separate copies for each reader; None: the only reader gets the items.
+        step: the source, as messages name it.
     """
 
     __slots__ = ("_copier", "_split", "_step")
@@ -94,7 +94,7 @@ class HeldSplit(SharedInProcess):
         self._step = step
 
     def read(self) -> Iterator[Any]:
-        """Give copies of the items, but for the immutable ones."""
+        """Yield copies of the items, but for the immutable ones."""
         if self._copier is not None:
             return iter(self._copier(self._split.items))
         items, self._split = self._split.items, None
@@ -106,7 +106,7 @@ class HeldSplit(SharedInProcess):
 
 
 class _LateCopies:
-    """Copies parts of a list when they are read; an object that is there twice is one copy, whatever part it is in."""
+    """Copies parts of a list when they are read; an object that occurs twice is copied once, also across parts."""
 
     def __init__(self, items: list[Any]) -> None:
         self._items = items
@@ -114,7 +114,7 @@ class _LateCopies:
 
     def __call__(self, part: list[Any]) -> list[Any]:
         found = copies(part)
-        # Mostly the first part is the only one, so the other ones look for what is there twice.
+        # Mostly the first part is the only one, so only later parts check for duplicates.
         if self._known and len(set(map(id, self._items))) == len(self._items):
             self._known = None
         known = self._known
@@ -126,12 +126,12 @@ class _LateCopies:
 
 
 class SeenSplit(HeldSplit):
-    """Some items of the caller's, parts of which are looked at, by nothing that could change or keep one.
+    """A split of the caller's items, parts of which are read by functions that cannot change or retain an item.
 
     Args:
         split: has a list of the items themselves.
-        names: those of the parts.
-        step: how the source names itself.
+        names: the names of the parts.
+        step: the source, as messages name it.
     """
 
     __slots__ = ("_names",)
@@ -141,7 +141,7 @@ class SeenSplit(HeldSplit):
         self._names = names
 
     def read(self) -> Iterator[Any]:
-        """Give the items, or copies where looking at a part may run a function of the user's."""
+        """Yield the items, or copies where looking at a part may run a function of the user's."""
         items = self._split.items
         return iter(items) if have_plain_parts(items, self._names) else super().read()
 
@@ -156,9 +156,8 @@ class ListedSplits:
     """The splits of one run of a graph.
 
     Args:
-        counting: gives the operation that counts the items that tasks read; None if they are not counted.
-        use: what is done with items of the caller's in this process, unless `packed` lets them travel; None: they
-            are pickled.
+        counting: returns the operation that counts the items that tasks read; None if they are not counted.
+        use: the use of the caller's items in this process, unless `packed` pickles them; None: they are pickled.
     """
 
     def __init__(self, counting: Callable[[], Operation | None], use: ItemUse | None = None) -> None:
@@ -167,16 +166,18 @@ class ListedSplits:
         self._are_frozen = self._are_own = True
         self._listed: dict[int, Pieces] = {}
         self._whole: dict[int, tuple[Piece, ...]] = {}
-        self._held: list[object] = []  # What is found by its `id` must stay, so that no other object gets that.
+        self._held: list[
+            object
+        ] = []  # Objects that are looked up by `id` must stay alive, so that the id is not reused.
 
     @property
     def owns_results(self) -> bool:
-        """Whether results so far share nothing with the caller that may be changed."""
+        """Whether results so far share no mutable object with the caller."""
         use = self._use
         return use is not None and ((use.gives_items and self._are_frozen) or (use.is_pure and self._are_own))
 
     def pieces(self, splits: Splits) -> Iterator[Piece]:
-        """Give the pieces of splits, asking their sources for one after another."""
+        """Yield the pieces of splits, asking their sources for one after another."""
         for each in inputs_first(splits, Splits.inner):
             if (each.tasks or each.for_each) and id(each) not in self._whole:
                 self._whole[id(each)] = self._all_of(each)
@@ -194,7 +195,7 @@ class ListedSplits:
         return tuple(_followed(each, *operations_of(splits.applied)) for each in pieces)
 
     def _one_by_one(self, splits: Splits) -> Iterator[Piece]:
-        """Give pieces through all levels of splits, each of which may leave some out, and adds its operations."""
+        """Yield pieces through all levels of splits, each of which may leave some out, and adds its operations."""
         levels = [_Level(splits, iter(splits.parts))]
         while levels:
             part = next(levels[-1].parts, None)
@@ -230,7 +231,7 @@ class ListedSplits:
                 yield replace(_followed(cut(split, node.step), *operations), guards=guards)
 
     def _cut(self, use: ItemUse, split: Split[Any], step: Step) -> Piece:
-        """Cut a split that holds its items itself, so that a task copies some of them at a time."""
+        """Cut a split that contains its items, so that a task copies a part of them at a time."""
         items = getattr(split, "items", None)
         if type(items) is not list:
             self._are_frozen &= type(items) is range
@@ -247,7 +248,7 @@ class ListedSplits:
         return parts[0] if len(parts) == 1 else Piece(None, tuple(parts), (), step)
 
     def _parts_unseen(self, split: Any, items: list[Any], step: Step) -> Piece:
-        """Return a piece whose parts copy their items when they are read, and not before; the first part has few."""
+        """Return a piece whose parts copy their items when they are read; the first part is small."""
         self._are_frozen = self._are_own = False
         starts = (0, *range(_FEW_COPIED, len(items), _COPIED))
         held = (
@@ -282,7 +283,7 @@ class ListedSplits:
 
 @dataclass
 class _Level:
-    """Splits whose pieces are being given; `number` is that of the next one."""
+    """Splits whose pieces are being read; `number` is the number of the next one."""
 
     splits: Splits
     parts: Iterator[Splits | SourceSplits | Piece]
@@ -293,7 +294,7 @@ _AS_THEY_ARE = Splits(())
 
 
 def _through(levels: list[_Level], piece: Piece) -> Piece | None:
-    """Apply the levels around a piece to it, innermost first; levels that have given their last one are left."""
+    """Apply the levels around a piece to it, innermost first; exhausted levels are left."""
     operations: list[Operation] = []
     for depth in range(len(levels) - 1, -1, -1):
         level = levels[depth]
@@ -312,7 +313,7 @@ def _followed(piece: Piece, *operations: Operation) -> Piece:
 
 
 def _dealt(pieces: tuple[Piece, ...], tasks: int) -> Iterator[Piece]:
-    """Give a piece for each task, which reads some that follow each other; it runs also where there is nothing."""
+    """Yield a piece for each task, with consecutive pieces or none."""
     for task in range(tasks):
         first, last = (number * len(pieces) // tasks for number in (task, task + 1))
         yield Piece(None, pieces[first:last], (), None)
@@ -323,8 +324,8 @@ def _whole(split: Split[Any], step: Step) -> Piece:
 
 
 def _in_batches(split: Split[Any], step: Step) -> Piece:
-    """Cut a large split that holds its items itself, so that a worker unpickles a batch at a time."""
-    # Pickled first, for the size: most splits are small, and stay whole.
+    """Cut a large split that contains its items, so that a worker unpickles a batch at a time."""
+    # Pickled first, for the size: most splits are small, and not cut.
     whole = _whole(split, step)
     if whole.size() <= _LARGEST_SPLIT:
         return whole
