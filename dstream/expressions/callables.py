@@ -48,7 +48,7 @@ _ITEM = Argument(0)
 def object_read(fn: Any, arguments: int) -> Expression | None:
     """Return the result of a callable that is no Python function for arguments; None if that is not known."""
     if arguments == 1 and type(fn) in _MADE_BY_OPERATOR:
-        # These objects show what they were made of to pickle alone.
+        # These objects show their arguments to pickle alone.
         return _MADE_BY_OPERATOR[type(fn)](*fn.__reduce__())
     if isinstance(fn, BuiltinFunctionType) and type(fn.__self__) in (str, re.Pattern):
         bound = constant_of(fn.__self__)
@@ -99,14 +99,14 @@ def known_call(fn: Any, written: str, arguments: Sequence[Expression], keywords:
     """Return the result of a function of the standard library, or a class, for arguments; None if it is neither.
 
     Raises:
-        UnreadableName: the class does more than to keep its arguments.
+        UnreadableName: the class does more than store its arguments.
     """
     if fn is Entry and len(arguments) == 2 and not keywords:
         return Called("dstream.Entry", (Together(tuple(arguments)),))
     if is_plain_enumeration(fn) and len(arguments) == 1 and not keywords:
         return Called("dstream.member", (Constant(fn), *arguments))
     if is_zone_info(fn) and len(arguments) == 1 and isinstance(arguments[0], Constant) and not keywords:
-        with contextlib.suppress(Exception):  # Without such a zone here, there may be one on a worker.
+        with contextlib.suppress(Exception):  # A zone that this process lacks may exist on a worker.
             return constant_of(fn(arguments[0].value))
     if isinstance(fn, type) and name_of(fn) is None:
         return _built(fn, written, tuple(arguments), tuple(keywords))
@@ -171,7 +171,7 @@ def _of_pattern(name: str, arguments: tuple[Expression, ...]) -> Expression | No
     """Return a function of `re` as the method of its constant pattern; None if it is no such function."""
     match arguments:
         case (Constant(str() as pattern), *others) if name in _OF_PATTERNS and len(others) == _OF_PATTERNS[name]:
-            with contextlib.suppress(Exception):  # Python says what is wrong with a pattern when it is used.
+            with contextlib.suppress(Exception):  # Python reports a wrong pattern when it is used.
                 return Method(Constant(re.compile(pattern)), name.removeprefix("re."), tuple(others))
     return None
 
@@ -195,12 +195,12 @@ def _built(kind: type, written: str, arguments: tuple[Expression, ...], keywords
 
 
 def stores_its_fields(kind: object) -> bool:
-    """Say whether something is a dataclass or named tuple that stores its arguments and does nothing else."""
+    """Return whether something is a dataclass or named tuple that stores its arguments and does nothing else."""
     return isinstance(kind, type) and _fields(kind) is not None
 
 
 def member_function(kind: type, name: str, *, is_property: bool) -> FunctionType | None:
-    """Return the function of a method or a property that the text of a class defines; None if there is no such.
+    """Return the function of a method or a property that the source of a class defines; None if there is no such.
 
     An object may answer otherwise: by a field, by a lookup of its own, or as a member of an enumeration.
     """

@@ -99,7 +99,7 @@ def _method(fn: ast.Attribute, syntax: ast.Call, body: Body) -> Expression:
     refused = UnreadableName(f"calls .{name}(){' with a keyword' if syntax.keywords else ''}", line=syntax.lineno)
     if len(keywords) < len(syntax.keywords):
         raise refused
-    # The object and the arguments are read once, whoever has the method: each may be a chain of calls of any length.
+    # The object and the arguments are read once for all classes: each may be a chain of calls of any length.
     of = read_syntax(fn.value, body)
     has_own = not isinstance(of, Constant) and (not is_builtin or body.names.namespaces.has_member(name))
     if not has_own and not is_builtin:
@@ -136,7 +136,7 @@ _WITH_KEYWORDS = frozenset(
 
 
 def _replacement(syntax: ast.expr, body: Body) -> Expression:
-    """Return what replaces a match: a string, or a function of the match."""
+    """Return the replacement of a match: a string, or a function of the match."""
     is_named = isinstance(syntax, ast.Name | ast.Attribute) and not is_of_the_item(syntax, body)
     return function_read(syntax, body) if is_named or isinstance(syntax, ast.Lambda) else read_syntax(syntax, body)
 
@@ -204,7 +204,7 @@ def _arguments(name: str | None, syntax: ast.Call, body: Body) -> tuple[Expressi
 
 
 def used_up(syntax: ast.expr, body: Body) -> Expression:
-    """Return what is iterated over at once: also a generator expression, or a captured container."""
+    """Return the iterable of a loop: also a generator expression, or a captured container."""
     if isinstance(syntax, ast.GeneratorExp):
         return read_rounds("generator", (syntax.elt,), syntax.generators, body)
     if isinstance(syntax, ast.Call) and not any(isinstance(each, ast.Starred) for each in syntax.args):
@@ -228,7 +228,7 @@ def _matches(syntax: ast.Call, body: Body) -> Expression | None:
     """Return the matches of a constant pattern, one after another."""
     match syntax:
         case ast.Call(ast.Attribute(of, "finditer"), arguments, []):
-            # A constant pattern has a name: what anything else is given would be read here in vain.
+            # Only a constant pattern has a name: the arguments of anything else would be read in vain.
             is_item = is_of_the_item(of, body)
             if is_item and not (isinstance(of, ast.Name) and isinstance(read_syntax(of, body), Constant)):
                 return None
@@ -260,7 +260,7 @@ def _lazy(syntax: ast.Call, body: Body) -> Expression | None:
 
 
 def _mapped(name: str, fn: ast.expr, of: Expression, body: Body) -> Expression:
-    """Return a generator with what a function gives for each member, or with those that pass."""
+    """Return a generator of the results of a function for each member, or of the members that pass it."""
     if isinstance(fn, ast.Constant) and fn.value is None:
         number = body.callee.variable()
         given = Function(number, Local(number))
@@ -306,7 +306,7 @@ def read_rounds(
 
     Args:
         kind: as of `Comprehension`.
-        members: what each round gives.
+        members: the result of each round.
         generators: its loops.
         body: the names around it.
 
@@ -327,7 +327,7 @@ def read_rounds(
 
 
 def _walruses(syntaxes: Sequence[ast.AST]) -> Iterator[ast.NamedExpr]:
-    """Give each `(name := value)`, whose variable is that of the function around a comprehension."""
+    """Yield each `(name := value)`, whose variable is that of the function around a comprehension."""
     for syntax in syntaxes:
         yield from (each for each in ast.walk(syntax) if isinstance(each, ast.NamedExpr))
 

@@ -83,7 +83,7 @@ def unpacked(value: Any, size: int) -> tuple[Any, ...]:
     """Return the members of a value that a statement assigns to as many variables.
 
     Raises:
-        Exception: what Python raises for that statement.
+        Exception: the exception of that statement.
     """
     return _unpacking(size)(value)
 
@@ -93,10 +93,10 @@ def tried(
     within: Callable[[Any], Any],
     *handlers: tuple[tuple[type[Exception], ...], Callable[[], Any]],
 ) -> Any:
-    """Return what a `try` statement with an expression inside gives.
+    """Return the result of a `try` statement with an expression inside.
 
     Raises:
-        Exception: what `value` raises, if no handler takes it, or what a handler or `within` raises.
+        Exception: that of `value`, if no handler takes it, or that of a handler or of `within`.
     """
     try:
         found = value()
@@ -110,7 +110,7 @@ def tried(
 
 
 def folded(fold: Callable[[Any, Any], Any], values: Iterable[Any], start: Any) -> Any:
-    """Return what a loop makes of a variable to which it adds each value, or the like."""
+    """Return the value of a variable after a loop that adds each value to it, or the like."""
     return functools.reduce(fold, values, start)
 
 
@@ -128,7 +128,7 @@ class ChangedInPlace(BaseException):
 
 
 def changed_value(fold: Callable[[Any, Any], Any], value: Any, by: Any) -> Any:
-    """Return what `value += by`, or the like, gives a variable, of a value that cannot be changed.
+    """Return the value of a variable after `value += by`, or the like, where the value is immutable.
 
     Raises:
         ChangedInPlace: it can be, or it is not known.
@@ -203,10 +203,10 @@ USING_UP = frozenset(
         "collections.Counter",
     }
 )
-"""Functions that ask for each member of their first argument, and keep no iterator."""
+"""Functions that read each member of their first argument, and store no iterator."""
 
 LAZY: dict[str, Any] = {each.__name__: each for each in (enumerate, filter, map, reversed, zip)}
-"""Functions whose result may be used up once: they stand in the place of an argument that is, or of a loop."""
+"""Functions whose result can be iterated once: they replace such an argument, or a loop."""
 
 KEYWORDS: dict[str, frozenset[str]] = {
     "enumerate": frozenset({"start"}),
@@ -274,7 +274,7 @@ OPERATORS: dict[Callable[..., Any], Operator] = {
     operator.ge: ">=",
 }
 
-# A class of the user's may check its instances itself, and `iadd` may change what it is given.
+# A class of the user's may check its instances itself, and `iadd` may change its argument.
 _HIDDEN = frozenset({"collections.defaultdict", "isinstance", *(f"operator.{name}" for name in IN_PLACE.values())})
 # By their ids, since an object that is called need not have a hash.
 _NAMES = {id(fn): name for name, fn in KNOWN.items() if name not in _HIDDEN} | {
@@ -282,7 +282,7 @@ _NAMES = {id(fn): name for name, fn in KNOWN.items() if name not in _HIDDEN} | {
     id(operator.truth): "bool",
     id(operator.getitem): "operator.getitem",
 }
-_HELD = (operator.abs, operator.truth, operator.getitem)  # An id is that of an object as long as this lives.
+_HELD = (operator.abs, operator.truth, operator.getitem)  # An id identifies an object only while that exists.
 
 
 PARAMETERS: dict[str, dict[str, Any]] = {
@@ -307,7 +307,7 @@ def name_of(fn: object) -> str | None:
 
 
 def asks_for_truth(expression: Expression) -> bool:
-    """Say whether there is an `and` or an `or` inside, or a comparison of three.
+    """Return whether there is an `and` or an `or` inside, or a comparison of three.
 
     Where the truth of its result is asked, Python would ask its operands once: a variable that has the result, or a
     function that returns it, lets it ask once more.
@@ -316,7 +316,7 @@ def asks_for_truth(expression: Expression) -> bool:
 
 
 def stands_first(local: Local, expression: Expression) -> bool:
-    """Say whether `local` is looked at in any case, and before anything else happens."""
+    """Return whether `local` is read in any case, and before anything else is evaluated."""
     while expression != local:
         inner = next((each for each in _evaluated_first(expression) if each == local or not is_leaf(each)), None)
         if inner is None:
@@ -345,8 +345,8 @@ _Known = Mapping[tuple[int, bool], Sequence[Expression]]
 def may_share(expression: Expression) -> bool:
     """Return whether an object, or one that is a part of it, may occur twice in the results of an expression.
 
-    What operators give of numbers is new, as are strings, bools and lists of these; other functions may return what
-    they are given, or a container that has it. `+` of two items may be a list of their members, too (`may_keep`).
+    The results of operators on numbers are new, as are strings, bools and lists of these; other functions may return
+    their arguments, or containers of them. `+` of two items may be a list of their members, too (`may_keep`).
 
     Example:
         >>> item, price = Argument(0), Attribute(Argument(0), "price")
@@ -358,7 +358,7 @@ def may_share(expression: Expression) -> bool:
 
 @functools.lru_cache(maxsize=512)
 def may_keep(expression: Expression) -> bool:
-    """Return the same as `may_share`, where operators may give containers that have members of items."""
+    """Return the same as `may_share`, where operators may return containers with members of items."""
     return _has_equal(_held(expression, {}, True))
 
 
@@ -380,10 +380,10 @@ def _has_equal(held: Iterator[Expression]) -> bool:
 
 
 def _held(each: Expression, known: _Known, is_read: bool) -> Iterator[Expression]:
-    """Give the arguments and variables, and the parts of these, that may stand in a result as they are.
+    """Yield the arguments and variables, and the parts of these, that a result may contain as they are.
 
     Args:
-        each: gives the result.
+        each: the expression of the result.
         known: the same for variables.
         is_read: members of the result are asked for, so that it is a container, which may have those of operands.
     """
@@ -446,11 +446,11 @@ def _is_of_item(operand: Expression) -> bool:
 
 
 _JOINING = frozenset({"+", "-", "*", "|", "&", "^"})
-"""Operators that give, of containers, another one with members of these."""
+"""Operators on containers whose result is a container with members of these."""
 
 
 def _is_new(each: Expression) -> bool:
-    """Return whether a result, and each object that can be told from an equal one in it, is made for it."""
+    """Return whether a result, and each object in it that is distinguishable from an equal one, is new."""
     match each:
         case Applied() | Constant() | Text() | Formatted():
             return True
@@ -487,7 +487,7 @@ def _way(part: Attribute | Indexed) -> object:
 
 
 def _wholes(each: Expression) -> Iterator[Expression]:
-    """Give an expression, and those that it is a part of."""
+    """Yield an expression, and those that it is a part of."""
     yield each
     while isinstance(each, Attribute | Indexed):
         each = each.of

@@ -59,9 +59,9 @@ class Unreadable:
     """Why a function is not known as an expression.
 
     Attributes:
-        reason: what it does, such as `"calls json.loads"`.
-        where: the place of that, such as `orders.py:12`; empty if there is none.
-        advice: what can be written instead, where that is easy.
+        reason: the unsupported action, such as `"calls json.loads"`.
+        where: the source location, such as `orders.py:12`; empty if there is none.
+        advice: the code to write instead, where that is easy.
     """
 
     reason: str
@@ -70,14 +70,14 @@ class Unreadable:
 
 
 def read(fn: Callable[..., Any], arguments: int = 1, namespaces: Namespaces | None = None) -> Expression | Unreadable:
-    """Return the result of `fn` for given arguments, as an expression, or the reason why it cannot be known.
+    """Return the result of `fn` for some arguments, as an expression, or the reason why it cannot be known.
 
     Where a debugger, a profiler or a measurement of coverage wants to see calls, nothing is read.
 
     Args:
         fn: any callable.
-        arguments: how many arguments it is given, all by place.
-        namespaces: what is known of globals, for functions that are read one behind another.
+        arguments: the number of its arguments, all by position.
+        namespaces: the known globals, for functions that are read one after another.
 
     Example:
         >>> from operator import itemgetter
@@ -99,7 +99,7 @@ def read(fn: Callable[..., Any], arguments: int = 1, namespaces: Namespaces | No
 
 
 def may_travel(expression: Expression) -> bool:
-    """Say whether an expression is not too large, nor has too many levels to be pickled."""
+    """Return whether an expression is not too large, nor has too many levels to be pickled."""
     size, depth = expression.extent()
     return size <= _MOST_VALUES and depth <= _DEEPEST_VALUE
 
@@ -116,7 +116,7 @@ class _Known:
     """The syntax of a function's code, and the values of its names then.
 
     Attributes:
-        called: the functions among that, with their code and defaults then: what loads a module again changes these.
+        called: the functions among these, with their code and defaults then: reloading a module changes them.
     """
 
     looked_up: tuple[NameLookup, ...]
@@ -130,7 +130,7 @@ _known: OrderedDict[_Key, _Known] = OrderedDict()
 
 
 def _remembered(fn: FunctionType, arguments: int, namespaces: Namespaces) -> Expression | Unreadable:
-    """Read a function, unless one of the same code was read whose names stood for the same objects."""
+    """Read a function, unless one of the same code was read whose names had the same objects."""
     # Functions of one code, such as lambdas that a loop makes, may differ in their defaults.
     if fn.__defaults__ or fn.__kwdefaults__:
         return _read(fn, arguments, namespaces)
@@ -139,7 +139,7 @@ def _remembered(fn: FunctionType, arguments: int, namespaces: Namespaces) -> Exp
     key = code, code.co_filename, stamp_of_source(code), arguments, is_by_reference(fn), classes
     known = _known.pop(key, None)
     if known is not None and _stand_for_the_same(fn, known, namespaces):
-        _known[key] = known  # At the end: what was used longest ago is dropped first.
+        _known[key] = known  # At the end: the entry that was used longest ago is dropped first.
         return known.result
     looked_up: list[NameLookup] = []
     result = _read(fn, arguments, namespaces, looked_up)
@@ -153,7 +153,7 @@ def _remembered(fn: FunctionType, arguments: int, namespaces: Namespaces) -> Exp
 
 
 def _may_be_held(value: object) -> bool:
-    """Say whether to hold a value holds no memory that would be given back otherwise."""
+    """Return whether a reference to a value retains no memory that would be released otherwise."""
     if type(value) is FunctionType:
         return value.__closure__ is None
     return isinstance(value, type | ModuleType | BuiltinFunctionType) or (
@@ -177,7 +177,7 @@ def _value_now(fn: FunctionType, lookup: NameLookup, namespaces: Namespaces) -> 
     """Return the value of a name that was looked up for an earlier reading.
 
     Raises:
-        UnreadableName: it may stand for something else when the function runs.
+        UnreadableName: it may have another value when the function runs.
     """
     if isinstance(lookup.of, type):
         return member_function(lookup.of, lookup.name, is_property=lookup.is_property)
@@ -191,11 +191,11 @@ def _read(
     try:
         return reading.of(fn, tuple(map(Argument, range(arguments))))
     except UnreadableName as problem:
-        # Of a function of an installed library, its name says more than what keeps its body from being read.
+        # The name of a function of an installed library is a better message than the reason why its body is not read.
         if isinstance(fn, FunctionType) and is_by_reference(fn) and is_installed(fn.__code__.co_filename):
             return Unreadable(f"calls {name_of_callable(fn)}")
         return Unreadable(problem.reason, _place(fn, problem.line), problem.advice)
-    except Exception as error:  # A class of the user's may answer in any way to what is asked of it here.
+    except Exception as error:  # A method of the user's class may raise anything.
         return Unreadable(f"cannot be read: {type(error).__name__}", _place(fn, None))
 
 
@@ -268,7 +268,7 @@ class _Reading:
         return self._returned(result)
 
     def _read(self, statements: Sequence[ast.stmt], body: Body, *, has_few_ways: bool) -> Expression:
-        """Return the result of statements: as an expression, or as what Python runs if they are none."""
+        """Return the result of statements: as an expression, or as a routine that Python runs if they are none."""
         inside = len(self.inside)
         is_expression = isinstance(statements[0], ast.Return)
         if is_expression and not has_few_ways:
@@ -313,7 +313,7 @@ class _Reading:
             name: that of the method or property.
             arguments: of a method, of which the last ones are keywords; None: it is a property.
             keywords: the names of these.
-            otherwise: gives the result for an object of another class.
+            otherwise: returns the result for an object of another class.
         """
         only, is_property = _enumeration_of(of), arguments is None
         kinds = self.namespaces.classes if only is None else (only,)
@@ -357,8 +357,8 @@ class _Reading:
             raise UnreadableName(f"calls {function.name} with another number of arguments than it takes")
         if function.captured & body.shadowed:
             raise UnreadableName(f"calls {function.name} where a variable has a name that it captures")
-        # What it captures has the value that the variable has where it is called. It changes no container of these:
-        # what it adds would not be known outside.
+        # A captured variable has its value at the call. The function changes no container of these: its additions would
+        # not be known outside.
         inner = replace(body.inside({*function.own, function.name}), fresh=frozenset())
 
         def result_of(variables: Sequence[Expression]) -> Expression:
@@ -373,7 +373,7 @@ class _Reading:
     def _with_variables(
         self, values: Sequence[Expression], read: Callable[[Sequence[Expression]], Expression]
     ) -> Expression:
-        """Return what is read with variables in the place of values, which are evaluated before, in order."""
+        """Return the result of a read where variables replace values, which are evaluated before, in order."""
         named = [self.named(value) for value in values]
         result = read([variable for variable, _ in named])
         for value, (_, number) in reversed(list(zip(values, named, strict=True))):
@@ -441,7 +441,7 @@ _MOST_STATEMENTS = 2_000
 _MOST_VALUES = 10_000
 """The size of several functions that call each other, with each way through them written out."""
 _DEEPEST_VALUE = 64
-"""Pickle fails on one of 370 levels, also where nobody else has called (CPython 3.11)."""
+"""Pickle fails on one of 370 levels, also at the top of the call stack (CPython 3.11)."""
 _MOST_CHOICES = 8
 
 

@@ -46,9 +46,9 @@ __all__ = [
 
 
 def is_constant_of_module(fn: FunctionType, name: str, value: object) -> bool:
-    """Say whether the text of the module that a function stands in gives a global this value, whoever imports it.
+    """Return whether the source of a function's module assigns this value to a global in every import.
 
-    One statement alone binds the name, outside of all blocks, to an expression that holds nothing but literals. A
+    One statement alone binds the name, outside of all blocks, to an expression that contains nothing but literals. A
     value that was put into the module of this process in its place is another one.
     """
     return _is_constant_of_file(fn.__globals__, fn.__code__.co_filename, name, value)
@@ -64,7 +64,7 @@ def _is_constant_of_file(names: dict[str, Any], file: str | None, name: str, val
     if not is_pattern and not all(isinstance(each, _OF_LITERALS) for each in ast.walk(expression)):
         return False
     try:
-        # Literals and operators alone have been let through: there is nothing that they could call but `re.compile`.
+        # Only literals and operators have passed the check: they can call nothing but `re.compile`.
         written = eval(compile(ast.Expression(expression), file, "eval"), {"__builtins__": {}, "re": re})
     except Exception:  # The file has changed since it was imported.
         return False
@@ -97,8 +97,8 @@ class UnreadableName(Exception):
     """A function is no expression.
 
     Args:
-        reason: what it does, to stand behind "it": `"calls json.loads"`.
-        advice: what to write instead, where that is easy.
+        reason: the unsupported action, as a predicate of "it": `"calls json.loads"`.
+        advice: the code to write instead, where that is easy.
         line: where in its file.
     """
 
@@ -108,7 +108,7 @@ class UnreadableName(Exception):
 
 
 class NameLookup(NamedTuple):
-    """A name that was looked up, and its value there.
+    """A name that was looked up, and its value.
 
     Attributes:
         of: the function, the module or the class in which it was looked up; None: the function that is read.
@@ -134,11 +134,12 @@ class Namespaces:
 
     def __init__(self, changing: Callable[[], Set[int] | None] = frozenset) -> None:
         self.classes: dict[type, None] = {}
-        self._stored: dict[int, tuple[dict[str, Any], frozenset[str]]] = {}  # It keeps the dict, whose id it has.
+        # An entry refers to the dict of its id, so that no other object can get that id.
+        self._stored: dict[int, tuple[dict[str, Any], frozenset[str]]] = {}
         self._changing = functools.cache(changing)
 
     def has_member(self, name: str) -> bool:
-        """Say whether one of the classes defines an attribute."""
+        """Return whether one of the classes defines an attribute."""
         return any(hasattr(kind, name) for kind in self.classes)
 
     def may_change(self, container: object) -> bool:
@@ -147,7 +148,7 @@ class Namespaces:
         return changing is None or id(container) in changing
 
     def stored(self, names: dict[str, Any]) -> frozenset[str]:
-        """Return those that functions with the globals `names` may give another value; `ALL_GLOBALS` may be in it."""
+        """Return those that functions with the globals `names` may assign; `ALL_GLOBALS` may be in it."""
         if id(names) not in self._stored:
             stored = frozenset[str]().union(*(globals_stored(each.__code__) for each in _functions(names)))
             self._stored[id(names)] = names, stored
@@ -158,16 +159,16 @@ class Namespaces:
 class Names:
     """The names of one function that are no variables of its own.
 
-    What is pickled by reference finds its module on the worker: of its globals only those count that every import of
-    the module brings in, or gives a value that its text alone tells. All others travel with the function, so that they
-    are what they are now.
+    A function that is pickled by reference finds its module on the worker: of its globals only those count that every
+    import of the module imports, or to which it assigns a value that follows from its source alone. Other functions are
+    sent with their globals, which have their values of now.
 
     Attributes:
         fn: the function.
-        rebound: names that some statement of its file may give another value.
+        rebound: names to which a statement of its file may assign another value.
         caller: None for the function that is read, else `fn`.
-        namespaces: what is known of globals.
-        looked_up: takes what was looked up.
+        namespaces: the known globals.
+        looked_up: receives the names that were looked up.
     """
 
     fn: Any  # As that of `NameLookup`.
@@ -180,7 +181,7 @@ class Names:
         """Return the value of a name.
 
         Raises:
-            UnreadableName: it may stand for something else when the function runs.
+            UnreadableName: it may have another value when the function runs.
         """
         if name in self.rebound:
             raise UnreadableName(f"looks at {name}, which a global or nonlocal statement changes")
@@ -218,7 +219,7 @@ def value_of_name(fn: FunctionType | ModuleType, name: str, namespaces: Namespac
     """Return the value of a name in a function, or a unique value if it has none.
 
     Raises:
-        UnreadableName: it may stand for something else when the function runs.
+        UnreadableName: it may have another value when the function runs.
     """
     if isinstance(fn, ModuleType):
         return vars(fn).get(name, _MISSING)
@@ -260,7 +261,7 @@ def _may_change(name: str) -> UnreadableName:
 
 
 def _is_original(value: object, name: str) -> bool:
-    """Say whether a builtin is the one that has this name in every process."""
+    """Return whether a builtin is the one that has this name in every process."""
     if value is None or type(value) in (bool, type(NotImplemented), type(...)):
         return True
     return (getattr(value, "__module__", None), getattr(value, "__name__", None)) == ("builtins", name)
@@ -274,7 +275,7 @@ def _elsewhere(name: str) -> Any:
 
 
 def _is_of_module(fn: FunctionType, name: str, value: object) -> bool:
-    """Say whether every import of the function's module gives a global this value, as far as its own name tells."""
+    """Return whether every import of the function's module assigns this value to a global, judged by its own name."""
     if isinstance(value, ModuleType):
         return value.__name__ in _KNOWN_MODULES
     if getattr(value, "__qualname__", None) != name:
@@ -287,7 +288,7 @@ _OURS = ("collections", "dataclasses", "datetime", "decimal", "json", "re", "zon
 
 
 def is_by_reference(fn: FunctionType) -> bool:
-    """Say whether a function is pickled as the name of something in a module."""
+    """Return whether a function is pickled as the name of something in a module."""
     found: Any = sys.modules.get(fn.__module__ or "")
     if found is None or fn.__module__ == "__main__":
         return False
@@ -297,10 +298,10 @@ def is_by_reference(fn: FunctionType) -> bool:
 
 
 def is_as_imported(fn: FunctionType) -> bool:
-    """Return whether a function that is pickled by reference is the definition of its name in its module's text.
+    """Return whether a function that is pickled by reference is the definition of its name in its module's source.
 
-    What was put into the module later, such as a stand-in in a test, or has the code of another function, is not what
-    a worker finds there.
+    A worker does not find a function that was put into the module later, such as a mock of a test, or that has the code
+    of another function.
     """
     module = sys.modules[fn.__module__]
     return fn.__globals__ is vars(module) and fn.__code__.co_qualname == fn.__qualname__
@@ -367,7 +368,7 @@ def _are_constants(values: Collection[Any]) -> bool:
 
 
 def is_same_constant_everywhere(value: object) -> bool:
-    """Say whether a copy of `value` on a worker cannot be told from it; NaN can, in a tuple that has it."""
+    """Return whether a copy of `value` on a worker is equivalent to it; NaN in a tuple is not."""
     if type(value) is float:
         return value == value
     if type(value) is tuple or type(value) is frozenset:
@@ -382,9 +383,9 @@ def is_same_constant_everywhere(value: object) -> bool:
 
 
 def is_plain_enumeration(kind: object) -> bool:
-    """Say whether a class is an enumeration of constants, so that `kind(value)` only looks up.
+    """Return whether a class is an enumeration of constants, so that `kind(value)` only looks up.
 
-    It may have methods and properties, but none that Python calls by itself, or that stands for one of a builtin type.
+    It may have methods and properties, but none that Python calls by itself, or that overrides one of a builtin type.
 
     Example:
         >>> from enum import Enum
@@ -412,7 +413,7 @@ _OF_ENUMS = ("enum", "builtins")
 
 
 def _is_of_enumerations(held: object) -> bool:
-    """Return whether what a class has is a value, a member, or a function of the standard library's own."""
+    """Return whether an attribute of a class is a value, a member, or a function of the standard library's own."""
     functions = [getattr(held, name, None) for name in ("__func__", "fget", "fset", "fdel")]
     own = [each for each in (held, *functions) if isinstance(each, FunctionType)]
     if any(each.__globals__.get("__name__") != "enum" for each in own):

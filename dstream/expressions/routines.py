@@ -50,7 +50,7 @@ __all__ = ["read_routine"]
 
 
 def read_routine(statements: Sequence[ast.stmt], body: Body) -> Routine:
-    """Return what statements do that change variables, and containers which they have made themselves.
+    """Return the routine of statements that change variables, and containers which they have made themselves.
 
     Raises:
         UnreadableName: they may change something else, or a variable may have no value where it is used.
@@ -58,7 +58,7 @@ def read_routine(statements: Sequence[ast.stmt], body: Body) -> Routine:
     check_names(statements, body)
     bound = names_bound(statements)
     arguments = sorted(bound.keys() & body.variables.keys())
-    # A container that comes from elsewhere at any place of the function is changed at none: so once more with these.
+    # A container that is shared at any place of the function is changed at none: so the statements are read again.
     shared, mixed = frozenset[str](), frozenset[str]()
     while True:
         reading = _Routine(shared, mixed)
@@ -77,7 +77,7 @@ class _Routine:
 
     Args:
         shared: variables whose container may be that of an item, or a captured one.
-        mixed: variables whose container may have members of which this is so.
+        mixed: variables whose container may have such containers as members.
     """
 
     def __init__(self, shared: Iterable[str], mixed: Iterable[str]) -> None:
@@ -85,7 +85,7 @@ class _Routine:
         self._numbers: dict[str, int] = {}
 
     def block(self, statements: Sequence[ast.stmt], body: Body) -> tuple[Statement, Body | None]:
-        """Return a block, and the names behind it; None if nothing is reached there."""
+        """Return a block, and the names behind it; None if no statement behind it is reached."""
         made: list[Statement] = []
         behind: Body | None = body
         for each in statements:
@@ -106,11 +106,11 @@ class _Routine:
         if not self._has_new_members(value):
             self.mixed.add(name)
         if self._hold(value) and isinstance(value, Choice | Let | Local):
-            self.mixed.add(name)  # Two names of one container: what one of them adds is a member of the other's.
+            self.mixed.add(name)  # Two names of one container: an addition by one of them is a member of the other's.
         return body.with_variable(name, Local(self._number(name, body)), is_fresh=name not in self.shared)
 
     def _hold(self, value: Expression) -> set[str]:
-        """Take down the variables whose containers get a second name or place, by which members may be added."""
+        """Record the variables whose containers get a second name or place, by which members may be added."""
         held = self._held(value)
         self.mixed |= held
         return held
@@ -137,7 +137,7 @@ class _Routine:
         return [name for name, number in self._numbers.items() if number == local.number]
 
     def _taken(self, names: Sequence[str], body: Body) -> tuple[Body, tuple[int, ...]]:
-        """Return the names behind what gives variables members of something."""
+        """Return the names behind an assignment of members to variables."""
         self.shared.update(names)
         self.mixed.update(names)
         numbers = tuple(self._number(name, body) for name in names)
@@ -330,7 +330,7 @@ class _Routine:
         behind = None if end is None else names_behind(ends)
         if behind is None or end is None:
             return None
-        # What it assigns at the end has no value of which is sure where it begins.
+        # A variable that it assigns at the end has no certain value where it begins.
         return behind.without(names_bound(statement.finalbody).keys() - end.variables.keys())
 
     def _handler(self, handler: ast.ExceptHandler, body: Body) -> tuple[Statement, Body | None]:
@@ -362,11 +362,11 @@ class _Routine:
         last = statement.cases[-1]
         is_complete = last.guard is None and isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None
         made.append(Statement("match", (of, *cases)))
-        # A case that fails may have given variables values before.
+        # A case that fails may have assigned variables before.
         return names_behind(ends if is_complete else [*ends, body])
 
     def _captured(self, pattern: ast.pattern, body: Body) -> tuple[Body, tuple[int, ...]]:
-        """Return the names inside of a case; variables of its pattern get the names that they have there."""
+        """Return the names inside of a case; variables of its pattern get their names in the case."""
         names: list[str] = []
         for each in ast.walk(pattern):
             match each:
@@ -383,7 +383,7 @@ class _Routine:
         return self._taken(names, body)
 
     def _is_new(self, value: Expression) -> bool:
-        """Return whether a value cannot be changed, or is a container that is made here."""
+        """Return whether a value cannot be changed, or is a container that the function makes."""
         match value:
             case Local():
                 return bool(self._named(value)) and not self.shared.intersection(self._named(value))
@@ -426,7 +426,7 @@ def _refused(statement: ast.stmt) -> UnreadableName:
 
 
 _WAYS = 3
-"""As expressions, and then some times until it is known which containers come from elsewhere."""
+"""As expressions, and then some times until the shared containers are known."""
 
 
 def _members(value: Expression) -> Sequence[Expression]:
@@ -486,7 +486,7 @@ def _may_change_in_place(statement: Statement) -> bool:
 
 
 def _is_shown_alone(error: Local, block: Statement) -> bool:
-    """Return whether an exception is made a text, or its class is asked for, and nothing else is done with it."""
+    """Return whether an exception is only converted to a string, or its class read."""
     shown = 0
     for each in block.walk():
         match each:

@@ -1,7 +1,7 @@
 """Source of a function: a syntax tree that provably belongs to its code.
 
-A file may have changed since it was loaded, and a line may hold several lambdas. So a tree counts only if compiling it
-again gives the same instructions, constants and names, each at the same line and column.
+A file may have changed since it was loaded, and a line may contain several lambdas. So a tree counts only if
+compiling it again results in the same instructions, constants and names, each at the same line and column.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class FunctionSource:
     """The syntax tree of a function.
 
     Attributes:
-        rebound: names that `global` or `nonlocal` statements of the same file may give another value; `ALL_GLOBALS`
+        rebound: names to which `global` or `nonlocal` statements of the same file may assign; `ALL_GLOBALS`
             if it has other ways to do so.
     """
 
@@ -51,7 +51,7 @@ class FunctionSource:
 
 @record(slots=False)
 class LocalFunction:
-    """A function that is defined inside of another one, and called there.
+    """A function that is defined inside of another one, which calls it.
 
     Attributes:
         own: the names of its variables.
@@ -67,14 +67,14 @@ class LocalFunction:
 
 @record(slots=False)
 class MissingSource:
-    """The reason why a function has no syntax tree, to stand behind "it", and the remedy."""
+    """The reason why a function has no syntax tree, as a predicate of "it", and the remedy."""
 
     reason: str
     advice: str
 
 
 def found_source(code: CodeType) -> FunctionSource | MissingSource:
-    """Return the syntax tree of a function's code, or say why there is none."""
+    """Return the syntax tree of a function's code, or the reason why there is none."""
     return _found(code, code.co_filename, stamp_of_source(code))
 
 
@@ -89,9 +89,9 @@ def stamp_of_source(code: CodeType) -> tuple[object, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def _found(code: CodeType, file: str, stamp: tuple[object, ...]) -> FunctionSource | MissingSource:
-    """Return the syntax tree of code in a version of a file; equal code may stand in several of each."""
+    """Return the syntax tree of code in a version of a file; equal code may be in several of each."""
     with _one_at_a_time, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Whoever wrote the source was warned when it was compiled before.
+        warnings.simplefilter("ignore")  # Its author was warned when the source was compiled before.
         return _looked_up(code, file)
 
 
@@ -126,13 +126,13 @@ def _looked_up(code: CodeType, file: str) -> FunctionSource | MissingSource:
         return MissingSource("calls itself", "")
     if not candidates:
         return MissingSource("has a source that changed after it was loaded", "load it again")
-    # CPython 3.12 does not keep all columns: each of several candidates in one line compiles to this very code.
+    # CPython 3.12 does not store all columns: each of several candidates in one line compiles to this very code.
     return FunctionSource(candidates[0], source.rebound)
 
 
 _NOT_AT_HAND = MissingSource("has no readable source", "write it in a file, or in a cell of a notebook")
 _TEXT_OF_EVAL = "<string>"
-"""The file of all that `eval` and `exec` compile, and of `python -c`, whose text is at hand from Python 3.13 on."""
+"""The file of all that `eval` and `exec` compile, and of `python -c`, whose source is available from Python 3.13 on."""
 
 
 @record(slots=False)
@@ -142,9 +142,9 @@ class _Source:
     Attributes:
         by_line: functions by the line in which their code begins.
         rebound: names in `global` and `nonlocal` statements; `ALL_GLOBALS` for other ways to do so.
-        imported: names that are imported outside of functions and classes: what is called of such is looked up in its
+        imported: names that are imported outside of functions and classes: a call of such a name is looked up in its
             own way by CPython (3.11 to 3.13).
-        assigned_once: what `assigned_once` gives.
+        assigned_once: the result of `assigned_once`.
     """
 
     by_line: dict[int, list[Syntax]]
@@ -176,7 +176,7 @@ def _parsed(text: str) -> _Source | None:
 
 
 def _reaching_globals(tree: ast.Module) -> bool:
-    """Say whether some code may give any global another value: by `globals()`, or by a text that it executes."""
+    """Return whether some code may assign any global: by `globals()`, or by a string that it executes."""
     others = {id(each.func) for each in ast.walk(tree) if isinstance(each, ast.Call) and _has_own_names(each)}
     for each in ast.walk(tree):
         match each:
@@ -188,17 +188,17 @@ def _reaching_globals(tree: ast.Module) -> bool:
 
 
 def _has_own_names(call: ast.Call) -> bool:
-    """Say whether `exec` or `eval` is given names in the place of its globals."""
+    """Return whether `exec` or `eval` gets names in the place of its globals."""
     return len(call.args) > 1 and not any(isinstance(each, ast.Starred) for each in call.args)
 
 
 ALL_GLOBALS = "*"
-"""Stands for every global among names that may be given another value."""
+"""Every global, among names that may be assigned."""
 
 
 @functools.lru_cache(maxsize=4096)
 def globals_stored(code: CodeType) -> frozenset[str]:
-    """Return the globals that a function may give values, itself or in functions inside of it."""
+    """Return the globals that a function may assign, itself or in functions inside of it."""
     inner = (each for each in code.co_consts if isinstance(each, CodeType))
     stored = {each.argval for each in dis.get_instructions(code) if each.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")}
     by_text = frozenset[str]() if _CALLED.isdisjoint(code.co_names) else _by_text(code)
@@ -206,7 +206,7 @@ def globals_stored(code: CodeType) -> frozenset[str]:
 
 
 def _by_text(code: CodeType) -> frozenset[str]:
-    """Return the variables that code may change which looks at its globals or executes a text."""
+    """Return the variables that code may change which looks at its globals or executes a string."""
     source = _parsed("".join(linecache.getlines(code.co_filename)))
     return frozenset({ALL_GLOBALS}) if source is None or not source.by_line else source.rebound & {ALL_GLOBALS}
 
@@ -246,12 +246,12 @@ def _binds_unseen(node: ast.AST) -> bool:
 
 
 def names_bound(nodes: Iterable[ast.AST]) -> Counter[str]:
-    """Count how often each name is bound or unbound inside of nodes, also in the functions and comprehensions there."""
+    """Count how often each name is bound or unbound inside of nodes, also in their functions and comprehensions."""
     return Counter(name for one in nodes for each in ast.walk(one) for name in _bound(each))
 
 
 def _bound(node: ast.AST) -> Iterator[str]:
-    """Give the names that a node binds or unbinds itself."""
+    """Yield the names that a node binds or unbinds itself."""
     match node:
         case ast.Name(name, ast.Store() | ast.Del()):
             yield name
@@ -267,11 +267,11 @@ def _bound(node: ast.AST) -> Iterator[str]:
 
 _UNSEEN = "*"
 _LONGEST = 2**20
-"""Files of more characters are nothing that somebody wrote by hand; parsing one would take seconds."""
+"""Files of more characters are not written by hand; parsing one would take seconds."""
 
 
 def _gives(syntax: Syntax, imported: Sequence[str], code: CodeType) -> bool:
-    """Say whether compiling `syntax` gives `code`; a function may have lambdas in its decorators."""
+    """Return whether compiling `syntax` results in `code`; a function may have lambdas in its decorators."""
     if isinstance(syntax, ast.Lambda) != (code.co_name == "<lambda>"):
         return False
     try:
@@ -286,7 +286,7 @@ def _gives(syntax: Syntax, imported: Sequence[str], code: CodeType) -> bool:
 
 
 def _alone(syntax: Syntax, imported: Sequence[str], captured: Sequence[str]) -> ast.Module:
-    """Return a module that imports, and holds one function, inside of one that has the variables which it captures."""
+    """Return a module that imports and contains one function, inside of one with the variables that it captures."""
     names: list[ast.expr] = [ast.Name(name, ast.Store()) for name in captured]
     # Without a function around it that assigns them, captured variables would be compiled as globals.
     body: list[ast.stmt] = [ast.Assign(names, ast.Constant(None))] if names else []
@@ -306,16 +306,16 @@ def _flags(code: CodeType) -> int:
 
 _FUTURE_ANNOTATIONS = 0x1000000
 _OF_THE_CODE = 0x01 | 0x02 | 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200
-"""Flags that say how a function keeps its variables, what it takes, and whether it is a generator or a coroutine."""
+"""Flags of the variables and arguments of a function, and whether it is a generator or a coroutine."""
 
 
 def _functions(code: CodeType) -> Iterator[CodeType]:
-    """Give the code of the functions in a module or a function, without those that are inside of these."""
+    """Yield the code of the functions in a module or a function, without those that are inside of these."""
     return (each for each in code.co_consts if isinstance(each, CodeType))
 
 
 def _essence(code: CodeType) -> tuple[object, ...]:
-    """Return all of a function's code but where it stands among others."""
+    """Return all of a function's code but its position among others."""
     return (
         *(code.co_code, tuple(map(typed, code.co_consts)), code.co_names, code.co_varnames),
         *(code.co_freevars, code.co_cellvars, code.co_flags & _OF_THE_CODE, code.co_exceptiontable),

@@ -66,7 +66,7 @@ def read_block(statements: Sequence[ast.stmt], body: Body) -> Expression:
         case ast.Return(value=ast.expr() as value):
             return read_syntax(value, body)
         case ast.If(test=test, body=then, orelse=otherwise):
-            # An expression has no statements: what follows the `if` is written at the end of both of its branches.
+            # An expression has no statements: those behind the `if` are added to the end of both of its branches.
             condition = read_syntax(test, body)
             return Choice(condition, read_block([*then, *rest], body), read_block([*otherwise, *rest], body))
         case (
@@ -147,7 +147,7 @@ _FRESH = frozenset({"len", "int", "float", "str", *(name for name in KNOWN if na
 
 
 def changed(name: str, sign: ast.operator, value: ast.expr, body: Body) -> Expression:
-    """Return the value that `name += value` gives a variable."""
+    """Return the value of a variable after `name += value`."""
     before = ast.copy_location(ast.Name(name, ast.Load()), value)
     return Called(f"operator.{_in_place(sign, value)}", (read_syntax(before, body), read_syntax(value, body)))
 
@@ -196,7 +196,7 @@ class _Behind(ast.stmt):
 
     Attributes:
         is_whole: whether it is behind a loop.
-        otherwise: what follows if no `break` came before: a `break` in there ends the loop around this one.
+        otherwise: the statements of `else`; a `break` in them ends the loop around this one.
     """
 
     is_whole: bool
@@ -279,7 +279,7 @@ def _names_in(syntaxes: Sequence[ast.AST]) -> set[str]:
 
 
 def _appended(before: ast.Assign, loop: ast.For, body: Body) -> tuple[str, Expression] | None:
-    """Return the name of a list that is empty before a loop, and what the loop appends to it; None of other loops."""
+    """Return the name of a list that is empty before a loop, and the value that is appended; None of other loops."""
     inner, conditions = _inside(loop)
     match before, inner:
         case (
@@ -287,7 +287,7 @@ def _appended(before: ast.Assign, loop: ast.For, body: Body) -> tuple[str, Expre
             [ast.Expr(ast.Call(ast.Attribute(ast.Name(of), "append"), [value], []))],
         ) if of == name and not loop.orelse:
             inside = _names_in([value, loop.iter, *conditions])
-            # What the loop assigns has another value behind it, which a comprehension does not give.
+            # A variable that the loop assigns has another value behind it, which a comprehension does not return.
             if (
                 name in (*inside, *_names_in([loop.target]))
                 or set(names_of_target(loop.target)) & body.variables.keys()
@@ -352,7 +352,7 @@ def defined(statement: ast.FunctionDef, body: Body) -> Body:
     """Return the names behind the definition of a function.
 
     Raises:
-        UnreadableName: it has a decorator or defaults, is a generator, or gives a variable of another one its value.
+        UnreadableName: it has a decorator or defaults, is a generator, or assigns a variable of another one.
     """
     given = statement.args
     inside = [each for one in statement.body for each in ast.walk(one)]
@@ -413,7 +413,7 @@ _MADE_BY_DEFAULT = (dict, float, int, list, set, str)
 
 
 def names_behind(ends: Sequence[Body | None]) -> Body | None:
-    """Return the names where several ways come together, of which some may end before."""
+    """Return the names where several branches join, of which some may end before."""
     reached = [each for each in ends if each is not None]
     if not reached:
         return None
@@ -426,7 +426,7 @@ def names_behind(ends: Sequence[Body | None]) -> Body | None:
 
 
 def check_names(statements: Sequence[ast.stmt], body: Body) -> None:
-    """Check that the names of functions and exceptions have no other values, which a loop would take away, or keep.
+    """Check that the names of functions and exceptions have no other values, which a loop would remove, or retain.
 
     Raises:
         UnreadableName: they have.

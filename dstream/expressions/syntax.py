@@ -74,7 +74,7 @@ class Callee(Protocol):
         ...
 
     def within(self, value: Expression, number: int | None, result: Expression) -> Expression:
-        """Return `result`, in which the variable of that number stands for `value`."""
+        """Return `result`, in which the variable of that number replaces `value`."""
         ...
 
     def variable(self) -> int:
@@ -114,7 +114,7 @@ class Body:
     """The meanings of names in a function's body.
 
     Attributes:
-        variables: what those variables have that have a value.
+        variables: the values of the variables that have one.
         own: the names of all variables.
         fresh: those of variables with a number, a string or the like, which `+=` does not change for others.
         functions: those that the function has defined inside of itself.
@@ -201,7 +201,7 @@ _ADVICE: dict[type, str] = {set: "a frozenset can be read", list: "a tuple can b
 
 
 def object_named(syntax: ast.expr, body: Body) -> Any:
-    """Return the object that a name, or an attribute of a module or of `str`, stands for."""
+    """Return the object of a name, or of an attribute of a module or of `str`."""
     match syntax:
         case ast.Name(id=name) if name in body.own:
             raise UnreadableName(f"uses {name} before it has a value", line=syntax.lineno)
@@ -230,7 +230,7 @@ def object_named(syntax: ast.expr, body: Body) -> Any:
 
 
 def _of_module(module: ModuleType, name: str, syntax: ast.expr) -> Any:
-    """Return the member of a module of the standard library, unless somebody has replaced it."""
+    """Return the member of a module of the standard library, unless it has been replaced."""
     value = vars(module)[name]
     is_known = (
         name_of(value) is not None
@@ -291,7 +291,7 @@ def _of_enum(syntax: ast.Attribute, body: Body) -> Expression | None:
 
 
 def container_named(syntax: ast.expr, body: Body) -> Constant | None:
-    """Return the list, dict or set of constants that a name stands for; None if it stands for something else."""
+    """Return the list, dict or set of constants that a name has; None if it has another value."""
     if not isinstance(syntax, ast.Name) or syntax.id in body.own:
         return None
     return container_of(body.names.found(syntax.id), body.names.namespaces)
@@ -411,7 +411,7 @@ def _looked_into(syntax: ast.expr, body: Body) -> Expression:
 
 
 def _is_literal(syntax: ast.expr) -> bool:
-    """Say whether the compiler sees a constant, so that making the list or the set cannot fail."""
+    """Return whether the compiler sees a constant, so that making the list or the set cannot fail."""
     match syntax:
         case ast.Constant() | ast.UnaryOp(op=ast.USub(), operand=ast.Constant()):
             return True
@@ -493,7 +493,7 @@ def _(syntax: ast.JoinedStr, body: Body) -> Expression:
 def _(syntax: ast.FormattedValue, body: Body) -> Expression:
     spec = Constant("") if syntax.format_spec is None else read_syntax(syntax.format_spec, body)
     if not isinstance(spec, Constant):
-        # Its text is a part of the expression, and so the same for all items.
+        # The string is a part of the expression, and so the same for all items.
         raise UnreadableName("formats in a way that is not the same for all items", line=syntax.lineno)
     conversion = "" if syntax.conversion < 0 else chr(syntax.conversion)
     return Formatted(read_syntax(syntax.value, body), conversion, spec.value)

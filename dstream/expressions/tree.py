@@ -1,7 +1,7 @@
 """`Expression`: the result of a pure function as a tree, and the order of its evaluation.
 
-An expression says what Python would do, operator by operator and in Python's order; it does not say on which types. It
-can be pickled, holds no code of the user's, and two of them are equal if they say the same.
+An expression describes the work of Python, operator by operator and in Python's order, without the types. It can be
+pickled, contains no code of the user's, and two of them are equal if they describe the same.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ class Argument(Expression):
 class Constant(Expression):
     """A value that is the same for all items: an exact int, float, bool, str, bytes, None, or a tuple of such.
 
-    What `in` looks into may be a frozenset of them; what `re` works with is a compiled pattern. A list, a dict or a set
-    of them that the function captures stands only where it is looked into, so that it is no part of a result.
+    The container of `in` may be a frozenset of them; the pattern of `re` is compiled. A captured list, dict or set of
+    them occurs only where it is looked into, so that it is no part of a result.
 
     Two are equal if their values are and have one type: `1` is not `1.0`, nor `0.0` `-0.0`.
     """
@@ -200,10 +200,10 @@ class Attribute(Expression):
 
 @record
 class Called(Expression):
-    """A function of `dstream.expressions.effects` on its arguments, by its name there.
+    """A function of `dstream.expressions.effects` on its arguments, by its name.
 
     Builtins: `abs`, `len`, ...; functions of modules: `math.sqrt`; methods of `str` that were called by way of their
-    class, which take no other type: `str.lower`. `slice` also is what stands between brackets: `[start:stop:step]`.
+    class, which take no other type: `str.lower`. `slice` also is the expression between brackets: `[start:stop:step]`.
     """
 
     function: str
@@ -237,8 +237,8 @@ class Built(Expression):
 
     Attributes:
         kind: the class.
-        names: of the fields that it is given, in the order in which `values` are evaluated. Others have what they
-            have by default in the class, as a worker imports it. Of a dict they are the keys, of a list there are none.
+        names: of the fields that have arguments, in the order in which `values` are evaluated. Others have the
+            defaults of the class, as a worker imports it. Of a dict they are the keys, of a list there are none.
     """
 
     kind: type
@@ -267,7 +267,7 @@ class Formatted(Expression):
 
     Attributes:
         conversion: `"s"`, `"r"`, `"a"` or nothing.
-        spec: what follows the colon, which is the same for all items.
+        spec: the format behind the colon, which is the same for all items.
     """
 
     of: Expression
@@ -277,7 +277,7 @@ class Formatted(Expression):
 
 @record
 class Text(Expression):
-    """An f-string: its `Formatted` members and the texts between them, which are constants."""
+    """An f-string: its `Formatted` members and the strings between them, which are constants."""
 
     members: tuple[Expression, ...]
 
@@ -320,7 +320,7 @@ class Comprehension(Expression):
 
     Attributes:
         kind: `"list"`, `"set"`, `"dict"` or `"generator"`.
-        members: what each round gives; of a dict key and value.
+        members: the result of each round; of a dict key and value.
     """
 
     kind: Literal["list", "set", "dict", "generator"]
@@ -338,7 +338,7 @@ class Function(Expression):
 
 @record
 class Keyword(Expression):
-    """An argument of a `Called` by its name; it stands behind those by place."""
+    """An argument of a `Called` by its name; it is behind those by position."""
 
     name: str
     value: Expression
@@ -384,7 +384,7 @@ class Statement(Expression):
             operator, `"do"` what an expression says, `"return"`, `"if"`, `"for"`, `"break"`, `"continue"`, `"try"`,
             `"handler"`, `"raise"` again, `"match"`, `"case"`.
         inner: its expressions and statements, in order.
-        numbers: of the variables that it gives values.
+        numbers: of the variables that it assigns.
         text: the operator of a change, the pattern of a case, `"unpacked"` of a loop that takes its members apart.
     """
 
@@ -405,7 +405,7 @@ class Routine(Expression):
 class ForTuples(Expression):
     """`within` for an item that is a tuple of `size` members, no object of a class of its own, or an `Entry` of two.
 
-    It stands outside of all others. The function itself is called with any other item.
+    It is outside of all others. The function itself is called with any other item.
     """
 
     size: int
@@ -413,7 +413,7 @@ class ForTuples(Expression):
 
 
 def is_leaf(expression: Expression) -> bool:
-    """Say whether an expression is there without any evaluation."""
+    """Return whether an expression has its value without any evaluation."""
     return isinstance(expression, Argument | Constant | Local)
 
 
@@ -423,14 +423,14 @@ def replaced(local: Local, value: Expression, expression: Expression) -> Express
 
 
 def substituted(expression: Expression, values: Mapping[int, Expression]) -> Expression:
-    """Return `expression` with other values in the place of arguments, which are there without any evaluation."""
+    """Return `expression` with other values in the place of arguments, which need no evaluation."""
     return rewritten(expression, lambda each: values.get(each.place) if isinstance(each, Argument) else None)
 
 
 def rewritten(expression: Expression, other: Callable[[Expression], Expression | None]) -> Expression:
-    """Return `expression` with others in the place of some of its parts; `other` gives None for those that remain.
+    """Return `expression` with others in the place of some of its parts; `other` returns None for those that remain.
 
-    What stands in it twice as one object, which is evaluated once, does so in the result.
+    A part that it contains twice as one object, which is evaluated once, is one object in the result, too.
     """
     made: dict[int, Expression] = {}
 
@@ -445,7 +445,7 @@ def rewritten(expression: Expression, other: Callable[[Expression], Expression |
 
 
 def with_parts(expression: Expression, part: Callable[[Expression], Expression]) -> Expression:
-    """Return `expression` with what `part` gives for each of its parts, in order; the same object if all remain."""
+    """Return `expression` with the result of `part` for each of its parts, in order; the same object if all remain."""
     if is_leaf(expression):
         return expression
 
@@ -464,7 +464,7 @@ def one_behind_another(first: Expression, then: Expression) -> Expression:
     """Return the result of `then` for that of `first`, which is evaluated once."""
     if isinstance(then, Argument):
         return first
-    if isinstance(first, ForTuples):  # Such a condition on the item stands around all that is evaluated.
+    if isinstance(first, ForTuples):  # Such a condition on the item is around all that is evaluated.
         return ForTuples(first.size, one_behind_another(first.within, then))
     # Numbers of `then` are taken; those of `first` are used before, outside of its reach.
     number = 1 + max(numbers_bound(then), default=0)
@@ -472,7 +472,7 @@ def one_behind_another(first: Expression, then: Expression) -> Expression:
 
 
 def numbers_bound(expression: Expression) -> Iterator[int]:
-    """Give the numbers of the variables that have their values inside of an expression."""
+    """Yield the numbers of the variables that have their values inside of an expression."""
     for each in expression.walk():
         if isinstance(each, Let | Function | Tried):
             yield each.number
