@@ -303,6 +303,7 @@ class EpochRunner:
             raise
         items, seconds = {stage: self._taken.counts[stage] for stage in news}, perf_counter() - began
         self._small.end(has_few=sum(items.values()) <= _FEW, is_quick=seconds < _QUICK)
+        self._taken = _Taken()  # Else each epoch would have the receipts of the one before, a thousand objects.
         return Ran(record, after, items, seconds, engine)
 
     def _begin(self, number: int) -> list[WriteJob[Writer | MapWriter]]:

@@ -176,14 +176,14 @@ class StatesOfSteps:
         version: another one for each run of the job, so that workers keep no shards of the one before.
         files: those of the job; None if no step needs any.
         indexes: of each step, by its name.
-        changed: the changes of the epoch that led to this.
+        changed: the changes of the epoch that led to this, as a record contains them.
     """
 
     job: str
     version: str
     files: StateFiles | None
     indexes: Mapping[str, ShardIndex]
-    changed: Mapping[str, Sequence[ShardChange]] = field(default_factory=dict)
+    changed: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, step: str, epoch: int) -> StepState:
         """Return the state of a step as tasks of an epoch get it."""
@@ -196,7 +196,8 @@ class StatesOfSteps:
         for receipt in receipts:
             changed[receipt.stage] += receipt.changes
         indexes = {step: index.applied(changed[step]) for step, index in self.indexes.items()}
-        return StatesOfSteps(self.job, self.version, self.files, indexes, changed)
+        plain = {step: changes_to_plain(changes) for step, changes in changed.items() if changes}
+        return StatesOfSteps(self.job, self.version, self.files, indexes, plain)
 
     def deadlines(self, step: str) -> tuple[int | None, float | None]:
         """Return the deadlines of the shards of a step: the least watermark, and the least reading of the clock."""
@@ -205,7 +206,7 @@ class StatesOfSteps:
 
     def changes(self) -> dict[str, Any]:
         """Return the changes of the last epoch, as a record contains them."""
-        return {step: changes_to_plain(changes) for step, changes in self.changed.items() if changes}
+        return dict(self.changed)
 
     def index(self) -> dict[str, Any]:
         """Return where all of it is, as a record has it."""

@@ -80,8 +80,8 @@ def changes_to_plain(changes: Iterable[ShardChange]) -> list[Any]:
     """Return the changes of an epoch as lists, numbers and texts."""
     files: dict[str, int] = {}
     found = [
-        [each.shard, each.is_snapshot, files.setdefault(each.file, len(files)), each.offset, each.length, each.keys]
-        + [each.merges, each.deadline, each.clock_deadline]
+        (each.shard, each.is_snapshot, files.setdefault(each.file, len(files)), each.offset, each.length, each.keys)
+        + (each.merges, each.deadline, each.clock_deadline)
         for each in changes
     ]
     return [list(files), found]

@@ -123,13 +123,18 @@ def applying_all(node: OverEpochs, receipts: Op) -> Operation:
 
 
 def _applied_here(apply: Operation, arrivals: Iterator[Arrival], task: Task) -> Iterator[Timed]:
+    yield from apply(iter((_gathered(arrivals),)), task)
+
+
+def _gathered(arrivals: Iterator[Arrival]) -> Gathered:
+    """Return all arrivals; nothing else has the partials then, so that those of a shard go when it was applied."""
     gathered = Gathered()
     for number, partials in arrivals:
         gathered.items += partials.items
         gathered.late += partials.late
         for shard, partial in partials.of_shards.items():
             gathered.add(shard, number, partial)
-    yield from apply(iter((gathered,)), task)
+    return gathered
 
 
 def applying(node: OverEpochs, receipts: Op) -> Operation:

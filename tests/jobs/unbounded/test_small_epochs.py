@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import operator
 from itertools import pairwise
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from dstream import Pipeline
 from dstream.jobs.unbounded import epoch_runner as one_epoch
 from dstream.jobs.unbounded.rate_control import RefreshedSides, SmallEpochs
+from dstream.operators.state.items import ItemsByKey
 from dstream.testing.unbounded import epochs
 from reducers import to_ilist
 from sources import Items
@@ -89,6 +91,24 @@ def test_an_epoch_that_reads_the_side_of_a_join_is_not_small(expected: list[bool
         assert by_hand.cut({letters: ["a"]}, now=now) == {"write_to": ["aa"]}
 
     assert expected == [False, True, False, True]
+
+
+def _input_left(state: list[int], key: int, number: int) -> int:
+    """Return how many shards have input that is still there."""
+    return sum(type(each) is ItemsByKey for each in gc.get_objects())
+
+
+def test_the_input_of_a_shard_goes_when_it_was_applied() -> None:
+    """Otherwise its objects are there until the end of the epoch, and start collections of garbage."""
+    by_hand, pipeline = epochs(), Pipeline()
+    numbers = by_hand.source("numbers")
+    stage = pipeline.read_from(numbers).grouping_key(lambda number: number % 100)
+    stage.map_stateful(list, _input_left).write_to(to_ilist("out"))
+    by_hand.of(pipeline)
+    left = by_hand.cut({numbers: range(100)})["write_to"]
+
+    assert left == sorted(left, reverse=True)
+    assert [left[0] - each for each in sorted(set(left), reverse=True)] == [*range(8)]
 
 
 def test_a_side_is_due_when_its_time_is_over() -> None:
