@@ -1,4 +1,4 @@
-"""Collections that live in a storage and are found there by name: `IStreamMap`, `IStreamList` and their kin.
+"""Collections that are stored in a storage and found by name: `IStreamMap`, `IStreamList` and others.
 
 A handle has no data: any number of them, in any process, work on one collection. `map`, `list`, `cache`, `set`,
 `counter` and `queue` contain the handles; the last three are loaded on first use. `map_queries` and `map_updates` are

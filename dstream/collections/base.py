@@ -37,7 +37,7 @@ _DAY = 24 * 60 * 60.0
 
 
 class Collection(ABC, Generic[S]):
-    """A handle to a collection in a storage. It holds no data and may be dropped."""
+    """A handle to a collection in a storage. It contains no data and may be dropped."""
 
     _kind: ClassVar[Kind]
     _unit: ClassVar[tuple[str, str]]
@@ -54,7 +54,7 @@ class Collection(ABC, Generic[S]):
 
     @property
     def store(self) -> S:
-        """The store behind it, which sinks write into (`dstream.spi.store`); one of a closed context is refused."""
+        """The underlying store, which sinks write into (`dstream.spi.store`); an error if the context is closed."""
         self._runtime.check_open()
         return self._opened
 
@@ -83,11 +83,11 @@ class Collection(ABC, Generic[S]):
     # The whole of it
 
     def size(self) -> int:
-        """Return how many entries or items there are, as `len` does."""
+        """Return the number of entries or items, as `len` does."""
         return self.store.size()
 
     def is_empty(self) -> bool:
-        """Return whether there is nothing in it."""
+        """Return whether the collection is empty."""
         return self.size() == 0
 
     def destroy(self) -> None:
@@ -98,14 +98,14 @@ class Collection(ABC, Generic[S]):
         self.store.destroy()
 
     def compact(self) -> None:
-        """Rewrite the data of many small changes, so that reading is faster; the contents stay the same."""
+        """Rewrite the data of many small changes, so that reading is faster; the contents are unchanged."""
         self.store.compact()
 
     def vacuum(self, older_than: float | timedelta = _DAY) -> int:
         """Remove data that no reader can need any more; return the number of pieces.
 
         Args:
-            older_than: seconds, or a timedelta; what a reader may still need that started less than this ago stays.
+            older_than: seconds, or a timedelta; data that a reader that started since then may need is retained.
 
         Raises:
             TypeError: `older_than` is neither.
@@ -164,7 +164,7 @@ class Collection(ABC, Generic[S]):
         print_brief(*self._first_rows(n))
 
     def show(self, n: int = _ROWS) -> None:
-        """Print a table of the first `n` entries or items with their whole values, folded over lines, as `head`.
+        """Print a table of the first `n` entries or items with their full values, folded over lines, as `head`.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
@@ -206,7 +206,7 @@ class Collection(ABC, Generic[S]):
         return f"{type(self).__name__} {self.name!r}, {about}"
 
     def _seen(self, n: int) -> tuple[str, list[Sequence[object]], bool]:
-        """Return the size and the types in words, up to `n` rows, and whether there are more; reads no others."""
+        """Return the size and the types in words, up to `n` rows, and whether there are more; reads no other rows."""
         most = self._most()
         rows = self._rows(min(n, most))
         is_all = len(rows) < n or most == n
@@ -216,11 +216,11 @@ class Collection(ABC, Generic[S]):
         return f"{size} {unit}{', ' + types if types else ''}", rows, not is_all
 
     def _most(self) -> int:
-        """Return how many entries or items there are at most, without reading them."""
+        """Return an upper bound of the number of entries or items, without reading them."""
         return self.size()
 
     def _types_shown(self, rows: Sequence[Sequence[object]]) -> str:
-        """Return the types of the content in words; `rows` are some of it, and the last of a row is a value."""
+        """Return the types of the content in words; `rows` are a sample, and the last column of a row is the value."""
         return type_seen(self.value_type, [row[-1] for row in rows])
 
     def _written(self, *row: object) -> str:
@@ -250,20 +250,20 @@ class Collection(ABC, Generic[S]):
 
     @abstractmethod
     def _splits(self) -> Sequence[Any]:
-        """Return the splits of the whole content."""
+        """Return the splits of the content."""
 
     # What a handle cannot be
 
-    if not TYPE_CHECKING:  # A type checker would take it for every name.
+    if not TYPE_CHECKING:  # A type checker would accept it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
-            # imported here: it is needed only when a name is unknown
+            # imported on use: only needed when a name is unknown
             from dstream.suggestions.collections import no_such_name
 
             raise AttributeError(no_such_name(type(self), name, self._kind))
 
     def _stays_in_the_driver(self) -> str:
-        """Explain why a function that runs on the workers cannot take this along, and the alternative."""
+        """Explain why a function that runs on the workers cannot capture this, and the alternative."""
         return (
             f"cannot be used inside a function that runs on the workers; {self._instead}, and let the function "
             "capture the result"
@@ -278,7 +278,7 @@ def _in_short(error: Exception) -> str:
 
 
 def type_seen(hint: Any, values: Sequence[object]) -> str:
-    """Return a type as a user writes it, and those of values that are not of it: a collection may hold others too."""
+    """Return a type as a user writes it, and the types of values of other types, which a collection may contain too."""
     if not isinstance(hint, type) or all(isinstance(value, hint | None) for value in values):
         return type_shown(hint)
     kinds = (hint if isinstance(value, hint) else type(value) for value in values if value is not None)
@@ -328,7 +328,7 @@ class NoTable(Collection[MapStore]):
 def same(left: Any, right: Any) -> bool:
     """Return whether two values are equal; a float NaN equals every other.
 
-    A list or a dict finds a NaN by its identity, which no value keeps in a storage.
+    A list or a dict finds a NaN by its identity, which a storage does not preserve.
     """
     return left is right or bool(left == right) or (_is_nan(left) and _is_nan(right))
 

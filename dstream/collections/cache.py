@@ -1,7 +1,7 @@
 """`IStreamCache`: a distributed map of entries that expire, and the store that expires them.
 
-Each value is kept with the time at which it was written and the one at which it expires. What has expired is
-invisible to every operation; it is removed when a lookup or a change meets it, or by `purge`.
+Each value is stored with the time at which it was written and the time at which it expires. Expired entries are
+invisible to every operation; they are removed when a lookup or a change finds them, or by `purge`.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Expiring(NamedTuple, Generic[V]):
     """A value of a cache as it is stored; times are seconds since the epoch.
 
     Attributes:
-        value: that of the user.
-        written: when.
+        value: the value of the user.
+        written: the time of the write.
         deadline: when it expires, infinity for never.
     """
 
@@ -65,9 +65,9 @@ class Expiring(NamedTuple, Generic[V]):
 class Expiry:
     """The lifetime of entries.
 
-    To record every use would make every read a write. So an entry gets a tenth of `max_idle` more than it is due,
-    and a use is recorded only when the recorded deadline no longer covers it: an entry is kept at least
-    `max_idle` after its last use, and at most 1.1 times that.
+    To record every use would make every read a write. So the deadline is extended by a tenth of `max_idle`, and a use
+    is recorded only when the recorded deadline no longer covers it: an entry lives at least `max_idle` after its last
+    use, and at most 1.1 times that.
 
     Attributes:
         ttl: seconds from writing; None for ever.
@@ -83,7 +83,7 @@ class Expiry:
                 raise ValueError(f"{name} must be a positive number of seconds, not {seconds!r}")
 
     def stamped(self, value: Any, now: float) -> Expiring[Any]:
-        """Return a value as it is stored when it is written now."""
+        """Return a value in its stored form, written at `now`."""
         return Expiring(value, now, self._deadline(now, now, 1 + _SLACK))
 
     def used(self, stored: Expiring[Any], now: float) -> Expiring[Any]:
@@ -99,19 +99,19 @@ class Expiry:
 
 
 def live(stored: Any, now: float) -> Any:
-    """Return the value of a stored entry, or None if there is none or it has expired."""
+    """Return the value of a stored entry, or None if it is absent or has expired."""
     return stored.value if stored is not None and now < stored.deadline else None
 
 
 def stored_options(options: Options) -> Options:
-    """Return the options of the store behind a cache that is made with `options`."""
+    """Return the options of the underlying store of a cache with `options`."""
     Expiry(options.ttl, options.max_idle)  # Made for its checks.
     inner = options.value_type
     return options if inner is None else replace(options, value_type=Expiring[inner])  # type: ignore[valid-type]
 
 
 def cache_store(storage: Storage, name: str, options: Options) -> MapStore:
-    """Return the store of a cache, made if the options contain how long its entries are kept.
+    """Return the store of a cache, created if the options contain the lifetime of its entries.
 
     Raises:
         CacheNotExistsError: it was never configured, and they do not contain it.
@@ -127,13 +127,13 @@ def cache_store(storage: Storage, name: str, options: Options) -> MapStore:
 
 
 class ExpiringStore:
-    """A `MapStore` whose entries expire, over one that keeps them with their deadlines.
+    """A `MapStore` whose entries expire, over a store of the entries with their deadlines.
 
     Looking an entry up and changing it are uses; walking over all entries is not.
 
     Args:
-        store: holds `Expiring` values; its options contain how long entries are kept.
-        clock: gives the time; it travels to the tasks of a job, pickled.
+        store: contains `Expiring` values; its options contain the lifetime of entries.
+        clock: returns the time; it is sent to the tasks of a job, pickled.
     """
 
     def __init__(self, store: MapStore, clock: Clock) -> None:
@@ -153,7 +153,7 @@ class ExpiringStore:
 
     @property
     def in_process(self) -> bool:
-        """Return whether the splits hold the entries themselves."""
+        """Return whether the splits contain the entries."""
         return self._store.in_process
 
     @property
@@ -193,7 +193,7 @@ class ExpiringStore:
 
     def _record_uses(self, keys: list[Any]) -> None:
         def change(found: list[Any]) -> list[Any]:
-            now = self._clock()  # The store calls this again after a conflict, when some time has passed.
+            now = self._clock()  # The store calls this again after a conflict, at a later time.
             return [self._after_use(stored, now) for stored in found]
 
         self._store.update(keys, change)
@@ -225,7 +225,7 @@ class ExpiringStore:
         return UNCHANGED if used is stored else used
 
     def purge(self) -> int:
-        """Remove the entries that have expired; return how many there were."""
+        """Remove the entries that have expired; return their number."""
         now = self._clock()
         gone = (key for split in self._store.splits(1) for key, stored in split.read() if live(stored, now) is None)
         return sum(map(self._purge_some, chunked(gone, _CHUNK)))
@@ -284,7 +284,7 @@ class ExpiringStore:
     def begin(
         self, job: str | None, epoch: int = 1, *, merge: Merge | None = None, replace: bool = False
     ) -> WriteJob[MapWriter]:
-        """Prepare a job whose values are stamped where they are written."""
+        """Prepare a job whose values are stamped in the tasks that write them."""
         if isinstance(merge, Update):
             raise UnsupportedError(f"cache {self.name!r} takes entries from jobs; maps take updates, too")
         merging: Merge | None = None
@@ -326,7 +326,7 @@ def _unwrapped(event: JournalEvent) -> JournalEvent:
 
 @record
 class ExpiringSplit:
-    """Some of the entries of a cache, without those that had expired when it was made."""
+    """Part of the entries of a cache, without entries that had expired when it was created."""
 
     split: EntrySplit
     now: float
@@ -364,7 +364,7 @@ class _LiveMerge:
 
 @record
 class _LiveRevision:
-    """Maker of new values of present ones; expired entries stay so."""
+    """Function of new values of existing entries; expired entries remain expired."""
 
     fn: Callable[[Any, Any], Any]
     expiry: Expiry
@@ -423,10 +423,10 @@ class IStreamCache(IStreamMap[K, V]):
 
     An entry that expired is invisible to every operation. It is removed when a lookup meets it, or by `purge()`.
 
-    Looking an entry up, also with `in`, and changing it are uses; iterating and streams are not. An entry is kept at
-    least `max_idle` seconds after its last use and at most 1.1 times that: a use is recorded, which is
-    a write, only when a tenth of `max_idle` went by since the last one that was. `len` and `size()` read
-    every entry, to leave out those that expired.
+    Looking an entry up, also with `in`, and changing it are uses; iterating and streams are not. An entry lives at
+    least `max_idle` seconds after its last use and at most 1.1 times that: a use is recorded, which is a write, only
+    when a tenth of `max_idle` has passed since the last recorded use. `len` and `size()` read every entry, to skip
+    expired entries.
 
     Example:
         >>> with connect(engine="local", storage="memory:") as ctx:
@@ -447,7 +447,7 @@ class IStreamCache(IStreamMap[K, V]):
         return next(self._pairs(), None) is None
 
     def purge(self) -> int:
-        """Remove the entries that expired; return how many there were."""
+        """Remove the entries that expired; return their number."""
         return self._expiring.purge()
 
     def journal(self, since: int = 0) -> Iterator[JournalEvent]:

@@ -13,14 +13,14 @@ from dstream.spi.store import Kind
 __all__ = ["COUNTED", "IStreamCounter"]
 
 COUNTED = "count"
-"""The key of the one entry of the map that a counter is stored as; without the entry the number is 0."""
+"""The key of the only entry of the map in which a counter is stored; without the entry the number is 0."""
 
 
 class IStreamCounter(NoTable):
     """An int in a storage, 0 at first. Get one with `Context.get_counter`.
 
-    Each `add` is atomic and a commit of its own: of any number of threads and processes, none overwrites what another
-    one added. It has no bounds.
+    Each `add` is atomic and a separate commit: no addition is lost, for any number of threads and processes. It has no
+    bounds.
 
     Example:
         >>> with connect(engine="local", storage="memory:") as ctx:
@@ -48,13 +48,13 @@ class IStreamCounter(NoTable):
         return int(before or 0) + number
 
     def get(self) -> int:
-        """Return the number as it is now."""
+        """Return the current number."""
         (number,) = self.store.get_many([COUNTED])
         return int(number or 0)
 
     def size(self) -> int:
         """Return 1: a counter is one number."""
-        self.store.size()  # One that was destroyed is refused here too.
+        self.store.size()  # A destroyed counter is refused here too.
         return 1
 
     def _why_no_table(self) -> str:

@@ -1,7 +1,7 @@
 """`FieldIndex`: the keys of a map by the value of one field.
 
-It finds the entries that may satisfy a condition, never that they do: the caller tests them. Only values of plain types
-are in it, for which Python's `==`, `hash` and `<` agree with each other; every look-up finds entries with others.
+It finds the entries that may satisfy a condition, never that they do: the caller tests them. It contains only values of
+plain types, for which Python's `==`, `hash` and `<` are consistent; every look-up returns entries with other values.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class FieldIndex:
     """The keys by their value in one field; with `"sorted"` also in the order of these values.
 
     Args:
-        path: that of the field, as `where` takes it.
-        kind: whether it answers `<` and its like, too.
+        path: the path of the field, as for `where`.
+        kind: whether it supports order comparisons such as `<`, too.
     """
 
     def __init__(self, path: str, kind: Kind) -> None:
@@ -44,7 +44,7 @@ class FieldIndex:
     def clear(self) -> None:
         """Forget everything."""
         self._value_of: dict[Any, Any] = {}
-        # Most fields have either few values or a different one in each entry, for which a set each would be large.
+        # Most fields have either few values or unique values, for which one set per value would be large.
         self._alone: dict[Any, Any] = {}
         self._together: dict[Any, set[Any]] = {}
         self._loose: set[Any] = set()
@@ -56,9 +56,9 @@ class FieldIndex:
         return len(self._value_of) + len(self._loose)
 
     def add(self, key: Any, entry: Entry[Any, Any]) -> None:
-        """Take in an entry whose key is not there.
+        """Add an entry whose key is not in the index.
 
-        One without the field is found by every look-up, too, so that it fails as it does without an index.
+        An entry without the field is returned by every look-up, too, so that it fails as it does without an index.
         """
         try:
             value = value_at(self._path, entry)
@@ -86,7 +86,7 @@ class FieldIndex:
             return
         self._new.append(value)
         if len(self._order) + len(self._new) > _FEW + 2 * (len(self._alone) + len(self._together)):
-            # Most of them are of entries that have other values by now, or are repeated.
+            # Most of them are outdated or repeated.
             self._order, self._new = [], [each for each in chain(self._alone, self._together) if _is_comparable(each)]
 
     def remove(self, key: Any) -> None:
@@ -103,17 +103,17 @@ class FieldIndex:
             del self._alone[value]
 
     def equal_to(self, values: Collection[Any]) -> Collection[Any] | None:
-        """Return the keys whose value may be equal to one of some values; None if that is not known."""
+        """Return the keys whose value may be equal to one of `values`; None if unknown."""
         try:
             return self._keys_of(values) if all(map(_is_plain, map(type, values))) else None
         except TypeError:  # A signaling NaN has no hash.
             return None
 
     def between(self, bounds: Sequence[Comparison]) -> Collection[Any] | None:
-        """Return the keys whose value may lie within bounds, at least one; None if that is not known."""
+        """Return the keys whose value may be within `bounds`, at least one; None if unknown."""
         order = self._ordered() if bounds and all(_has_order(bound.operand) for bound in bounds) else None
         if order is None or (self._has_nan and any(type(bound.operand) not in _NUMBERS for bound in bounds)):
-            return None  # A NaN, which has no place in the order, cannot be compared with a text.
+            return None  # A NaN, which has no position in the order, cannot be compared with a string.
         start, stop = 0, len(order)
         try:
             for bound in bounds:
@@ -128,7 +128,7 @@ class FieldIndex:
         return alone.union(self._loose, chain.from_iterable(self._together.get(value, ()) for value in values))
 
     def _ordered(self) -> list[Any] | None:
-        """Return the values in order, with some that no entry has any more; None if they have no order."""
+        """Return the values in order, possibly with outdated values; None if they have no order."""
         if self._order is None:
             return None
         new, self._new = self._new, []
@@ -145,7 +145,7 @@ class FieldIndex:
 
 
 _PLACES = {"<": bisect_left, "<=": bisect_right, ">": bisect_right, ">=": bisect_left}
-"""Functions from the order and a bound to the place of the bound."""
+"""Functions that return the position of a bound in the order."""
 
 _ORDERED = frozenset(
     {
@@ -169,7 +169,7 @@ _UNKNOWN = object()
 
 
 def _is_comparable(value: Any) -> bool:
-    """Return whether a value is compared with others: None, which is open, and a NaN of a float never lead anywhere.
+    """Return whether a value can match a comparison: None, an open bound, and a NaN of a float never match.
 
     A NaN of a Decimal is: every comparison with it fails.
     """

@@ -1,7 +1,7 @@
-"""`Indexes`: the keys of a map by the values of some fields, kept current from its journal.
+"""`Indexes`: the keys of a map by the values of indexed fields, updated from its journal.
 
-An index is made of the entries and of all events since; from every writer and every kind of write, they are in the
-journal of the same commit. Each look-up first takes in what is new. `field_index` has the index of one field.
+An index is built from the entries and all later events; every write of every writer is in the journal of the same
+commit. Each look-up first applies the new events. `field_index` has the index of one field.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOT_MADE = -1
 _TRIES = 3
 _FEW = 1000
 _PART = 4
-"""A look-up that finds more than `_FEW` entries, and more than one in `_PART`, is left to a read of all entries."""
+"""A look-up that finds more than `_FEW` entries, and more than one in `_PART`, is replaced by a read of all entries."""
 
 
 class Indexes:
@@ -34,9 +34,9 @@ class Indexes:
 
     def __init__(self, store: MapStore) -> None:
         self._store = store
-        from dstream.base.threads import RenewedLock  # here: few maps have indexes
+        from dstream.base.threads import RenewedLock  # imported on use: few maps have indexes
 
-        self._lock = RenewedLock()  # Reading a field may run a property of the user's, which may look up too.
+        self._lock = RenewedLock()  # Reading a field may run a property of the user's, which may use the index, too.
         self._by_path: dict[str, FieldIndex] = {}
         self._forms: dict[Any, Any] = {}
         """Keys as the map returns them, by their identities, where these differ."""
@@ -44,7 +44,7 @@ class Indexes:
 
     def add(self, path: str, kind: Kind) -> None:
         """Add an index, which reads all entries once; one of the same field is replaced."""
-        from dstream.collections.field_index import FieldIndex  # here, as above: it loads `uuid` and `datetime`
+        from dstream.collections.field_index import FieldIndex  # imported on use: it loads `uuid` and `datetime`
 
         with self._lock:
             self._by_path[path] = FieldIndex(path, kind)
@@ -80,13 +80,13 @@ class Indexes:
         end = self._store.journal_end()
         if end == self._end:
             return end
-        # Whatever fails or interrupts what follows, the index is made anew the next time.
+        # If the update fails or is interrupted, the index is rebuilt at the next look-up.
         since, self._end = self._end, _NOT_MADE
         try:
             self._end = self._build() if since == _NOT_MADE else self._take_events(since, end)
         except CollectionDestroyedError:
             raise
-        except IllegalStateError:  # A vacuum has removed events that were not seen yet.
+        except IllegalStateError:  # A vacuum has removed events that were not applied yet.
             self._end = self._build()
         return self._end
 

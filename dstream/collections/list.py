@@ -17,7 +17,7 @@ __all__ = ["IStreamList", "assigned", "deleted", "found", "insertion", "position
 
 
 def whole(index: Any) -> int:
-    """Return an index in brackets, which is no slice, as an int.
+    """Return a subscript that is no slice as an int.
 
     Raises:
         TypeError: it is none.
@@ -55,7 +55,7 @@ def assigned(view: ListView, chosen: slice, items: list[Any]) -> Splice | None:
     """Return the change of assigning `items` to a slice.
 
     Raises:
-        ValueError: the slice has a step, and not as many items as `items`.
+        ValueError: the slice has a step, and another length than `items`.
     """
     if chosen.step is None or operator.index(chosen.step) == 1:
         start, stop, _ = chosen.indices(view.size)
@@ -82,7 +82,7 @@ def deleted(view: ListView, chosen: slice) -> Splice | None:
 
 
 def _stretch(view: ListView, chosen: slice) -> tuple[int, int, int]:
-    """Return (start, stop, step): the items of `chosen` are those of `[start:stop][::step]`."""
+    """Return (start, stop, step): the items of `chosen` are the items of `[start:stop][::step]`."""
     places = range(*chosen.indices(view.size))
     if not places:
         return 0, 0, places.step
@@ -117,9 +117,9 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
     `append` and `extend` add to its end at little cost; what changes its middle rewrites a part of it, and
     `sort` and `reverse` rewrite all of it.
 
-    What differs from a list: what is handed out is a copy, so changing an item in place changes
-    nothing in the list; iterating sees the state at its start, whatever is written meanwhile; slices,
-    `copy()` and `+` give plain lists. It equals any sequence of the same items that is no text.
+    Differences from a list: returned items are copies, so changing an item in place does not change the list; iteration
+    sees the state at its start, regardless of concurrent writes; slices, `copy()` and `+` return plain lists. It equals
+    any sequence of the same items that is no string.
 
     Example:
         >>> with connect(engine="local", storage="memory:") as ctx:
@@ -157,7 +157,7 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
             IndexError: there is none.
         """
         place = _fitting(operator.index(index))
-        # From the end the size counts, which has to be that of the state that is read.
+        # A negative index depends on the size, which must belong to the same state.
         if place < 0:
             item: T = self._look(lambda view: _item_from_the_end(view, place))
             return item
@@ -173,11 +173,11 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
         return not self.is_empty()
 
     def __iter__(self) -> Iterator[T]:
-        """Pin the items as they are now, and give them one part after another."""
+        """Pin the current items, and yield them one part after another."""
         return self._read(self._splits())
 
     def __reversed__(self) -> Iterator[T]:
-        """Pin the items as they are now, and give them from the end, with one part of them in memory."""
+        """Pin the current items, and yield them from the end, with one part of them in memory."""
         return chain.from_iterable(reversed(list(self._content(split))) for split in reversed(self._splits()))
 
     def __contains__(self, item: object) -> bool:
@@ -203,7 +203,7 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
         return list(self)
 
     def __eq__(self, other: object) -> bool:
-        """Return whether `other`, any sequence but a text, has the same items in the same order."""
+        """Return whether `other`, any sequence but a string, has the same items in the same order."""
         if not isinstance(other, Sequence) or isinstance(other, str | bytes | bytearray | memoryview):
             return NotImplemented
         if other is self:
@@ -262,12 +262,12 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
         """
         self.store.extend(iter(values))
 
-    def __iadd__(self, values: Iterable[T]) -> Self:  # type: ignore[misc]  # Takes any iterable, as a list.
+    def __iadd__(self, values: Iterable[T]) -> Self:  # type: ignore[misc]  # Accepts any iterable, as a list.
         self.extend(values)
         return self
 
     def insert(self, index: int, value: T) -> None:
-        """Add an item before the one at `index`, or at an end if there is none."""
+        """Insert an item before the item at `index`, or at an end if there is none."""
         before = operator.index(index)
 
         def change(view: ListView) -> Splice:
@@ -305,11 +305,11 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
         self.store.edit(change)
 
     def reverse(self) -> None:
-        """Turn the order around; rewrites the whole list in the caller's memory."""
+        """Reverse the order; rewrites the complete list in the caller's memory."""
         self.store.edit(lambda view: Splice(0, view.size, view.read(0, view.size)[::-1]))
 
     def sort(self, *, key: Callable[[T], Any] | None = None, reverse: bool = False) -> None:
-        """Sort the items as `list.sort` does; rewrites the whole list in the caller's memory.
+        """Sort the items as `list.sort` does; rewrites the complete list in the caller's memory.
 
         `stream().sorted(...)` sorts on the workers.
         """
@@ -394,18 +394,18 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
     def stream(self) -> Stream[T]:
         """Return an ordered stream of the items; workers read them from the storage.
 
-        The items are those at the time of each terminal operation, whatever is written while it runs.
+        The items are the contents at the time of each terminal operation, regardless of concurrent writes.
         """
         return read(self.source, f"get_list({self.name!r}).stream()", self._runtime)
 
     def parallel_stream(self) -> Stream[T]:
-        """Return a stream of the items that need not keep their order."""
+        """Return a stream of the items that need not retain their order."""
         return self.stream().unordered()
 
     # How it works
 
     def _look(self, look: Callable[[ListView], R]) -> R:
-        """Return the result of `look` in one state of the list."""
+        """Return the result of `look` for one consistent state of the list."""
         return self._edit(lambda view: (None, look(view)))
 
     def _edit(self, change: Callable[[ListView], tuple[Splice | None, R]]) -> R:
@@ -465,7 +465,7 @@ def _removed(view: ListView, index: int, message: str) -> tuple[Splice, Any]:
 
 def _listed(value: Any, index: slice) -> list[Any]:
     if not isinstance(value, Iterable) and not hasattr(value, "__getitem__"):
-        list.__setitem__([], index, value)  # It refuses in the words of this Python: those of 3.13 are others.
+        list.__setitem__([], index, value)  # `list` raises the message of this version of Python.
     return list(value)
 
 

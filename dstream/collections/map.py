@@ -31,12 +31,12 @@ __all__ = ["IStreamMap", "Replacing"]
 
 @record(repr=False)
 class Replacing:
-    """Sink that gives present entries other values: those whose keys the entries of the stream have.
+    """Sink that replaces the values of existing entries whose keys are in the stream.
 
     Attributes:
-        store: where they are.
+        store: the store of the map.
         title: the name of the map in errors.
-        fn: makes the new value of the key and the value that is stored when it is written.
+        fn: returns the new value for the key and the stored value at the time of the write.
     """
 
     store: MapStore
@@ -52,7 +52,7 @@ class Replacing:
 
     @property
     def collector(self) -> Grouped:
-        """Keep the value of each entry; a map has each key once."""
+        """Return a collector of the value of each entry; a map has each key once."""
         return Grouped(operator.attrgetter("key"), Collector(_nothing, _value_of, _later))
 
     def open(self, context: Collections) -> Replacing:
@@ -114,9 +114,9 @@ class IStreamMap(ChangingMap[K, V]):
     Keys are equal as in a dict, and every NaN is one key. Neither keys nor values may be None. Every
     operation on one key is atomic, for all threads and processes; `update` and `put_all` are one commit.
 
-    What differs from a dict: there is no insertion order; what is handed out is a copy, so changing
-    a value in place changes nothing in the map (`execute_on_key` does); iterating sees the state at its
-    start, whatever is written meanwhile. `dict(m)` looks up key by key, `m.copy()` does not.
+    Differences from a dict: there is no insertion order; returned values are copies, so changing a value in place does
+    not change the map (`execute_on_key` does); iteration sees the state at its start, regardless of concurrent writes.
+    `dict(m)` looks up key by key, `m.copy()` does not.
 
     Example:
         >>> with connect(engine="local", storage="memory:") as ctx:
@@ -138,10 +138,9 @@ class IStreamMap(ChangingMap[K, V]):
 
         Args:
             key: the key; it need not exist.
-            fn: gets an entry with `key`, `value` (None if there is none) and `set_value(value)`;
-                `set_value(None)` removes the entry. It runs again, with the fresh value, if another
-                thread or process changed the entry meanwhile, so it should do nothing else. An exception
-                passes through and changes nothing.
+            fn: receives an entry with `key`, `value` (None if absent) and `set_value(value)`; `set_value(None)` removes
+                the entry. It runs again, with the fresh value, if another thread or process changed the entry
+                meanwhile, so it should have no side effects. An exception propagates and changes nothing.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
@@ -162,9 +161,9 @@ class IStreamMap(ChangingMap[K, V]):
     ) -> dict[K, R]:
         """Call `fn` to read and change every entry, or those that satisfy `predicate`; return its results by key.
 
-        Each entry is changed atomically, the map as a whole is not: entries are visited a thousand at a time, and an
-        exception leaves those before changed. Entries that others add meanwhile are not visited. Both functions may
-        run again, as in `execute_on_key`.
+        Each entry is changed atomically, the map as a whole is not: entries are visited a thousand at a time, and after
+        an exception earlier entries remain changed. Entries that are added meanwhile are not visited. Both functions
+        may run again, as in `execute_on_key`.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
@@ -179,7 +178,8 @@ class IStreamMap(ChangingMap[K, V]):
         place, results = self._place("execute_on_entries"), {}
         for chunk in chunked(self._pairs(), CHUNK):
             keys = [key for key, value in chunk if predicate is None or _satisfies(predicate, key, value, place)]
-            # Chosen among the values of one moment: `each_present` asks the predicate again, of those that it changes.
+            # Selected from one consistent state: `each_present` evaluates the predicate again for entries that it
+            # changes.
             if keys:
                 work = Processing(place, keys, fn, predicate)
                 self.store.update(keys, work.each_present)
@@ -187,14 +187,15 @@ class IStreamMap(ChangingMap[K, V]):
         return results
 
     def replace_all(self, fn: Callable[[K, V], V]) -> None:
-        """Replace the value of every entry by what `fn` makes of its key and its value, all in one commit.
+        """Replace the value of every entry by the result of `fn` for its key and its value, all in one commit.
 
-        The workers do it in parallel, and move every entry once. No reader sees half of it, and a failure changes
-        nothing. Entries that others add meanwhile are left alone, and those that they remove stay away. `fn` runs
-        again, with the fresh value, on entries that they change, so it should do nothing else.
+        The workers run it in parallel, and every entry is shuffled once. The change is atomic for readers, and a
+        failure changes nothing. Entries that are added meanwhile are not changed, and entries that are removed remain
+        absent. `fn` runs again, with the fresh value, for entries that change meanwhile, so it should have no side
+        effects.
 
         Raises:
-            NullElementError: `fn` gave None; the message names the key.
+            NullElementError: `fn` returned None; the message names the key.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
@@ -228,11 +229,12 @@ class IStreamMap(ChangingMap[K, V]):
     def stream(self, predicate: Any = None, projection: Any = None) -> Stream[Any]:
         """Return an unordered stream of the entries; workers read them from the storage.
 
-        The entries are those at the time of each terminal operation, whatever is written while it runs.
+        The entries are the contents at the time of each terminal operation, regardless of concurrent writes.
 
         Args:
-            predicate: which entries; it runs where the data is read, and the others are dropped there.
-            projection: makes the item of each, there too; an entry for which it returns None is dropped.
+            predicate: selects entries; it runs where the data is read.
+            projection: returns the item of each entry, also where the data is read; an entry for which it returns None
+                is dropped.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
@@ -254,12 +256,13 @@ class IStreamMap(ChangingMap[K, V]):
     def select(self, predicate: Any, projection: Any = None) -> list[Any]:
         """Return the values of the entries that satisfy `predicate`, or the result of `projection` for each.
 
-        They have no order, are those of one moment, and must fit into the caller's memory. Workers read all entries, in
-        parallel, unless an index of `add_index` finds the few that are wanted.
+        They have no order, belong to one consistent state, and must fit into the caller's memory. Workers read all
+        entries, in parallel, unless an index of `add_index` finds the matching entries.
 
         Args:
             predicate: such as `where("country") == "NO"`, or a function of an entry; it runs where the data is read.
-            projection: makes the result of each entry, there too; one for which it returns None is dropped.
+            projection: returns the result of each entry, also where the data is read; an entry for which it returns
+                None is dropped.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
@@ -276,7 +279,7 @@ class IStreamMap(ChangingMap[K, V]):
         if known is None:
             return self._sieved("select", predicate, projection or _VALUE).to_list()
         place = self._place("select")
-        # An index finds the entries that may satisfy it, and some that do not.
+        # An index finds the entries that may satisfy it, including false positives.
         chosen = [entry for entry in known if _satisfies(predicate, *entry, place)]
         made = (_projected(projection or _VALUE, entry, place) for entry in chosen)
         return [each for each in made if each is not None]
@@ -284,14 +287,14 @@ class IStreamMap(ChangingMap[K, V]):
     def add_index(self, field: str, kind: Literal["hash", "sorted"] = "hash") -> None:
         """Index a field of the values: `select` of this handle finds entries by it without reading the others.
 
-        The index lives in this process, in memory. It is made by reading all entries, now, and is brought up to date
-        from the journal at each look-up, so it contains all writes, of every process and kind, as soon as that is
-        committed. `select` gives the same with and without it, but a condition that fails on some entries, such as a
-        comparison of texts and numbers, is not asked of those that the index leaves out. It is used for conditions of
-        `where` on the field, alone or in `&`, and in `|` if each part has an index; for plain values, such as numbers,
-        texts, dates, enum members.
+        The index is in the memory of this process. It is built by reading all entries, in this call, and is updated
+        from the journal at each look-up, so it contains all writes, of every process and kind, as soon as they are
+        committed. `select` returns the same with and without it, except that a condition that raises for an entry, such
+        as a comparison of strings and numbers, is not evaluated for entries that the index excludes. It is used for
+        conditions of `where` on the field, alone or in `&`, and in `|` if each part has an index; for plain values,
+        such as numbers, strings, dates, enum members.
 
-        Costs some hundred bytes for each entry, and at a look-up the entries that are found.
+        Costs a few hundred bytes for each entry, and at a look-up the entries that are found.
 
         Args:
             field: as `where` takes it.
@@ -344,19 +347,19 @@ class IStreamMap(ChangingMap[K, V]):
     def watch(
         self, since: int | None = None, *, every: float = 0.1, timeout: float | None = None
     ) -> Iterator[JournalEvent]:
-        """Yield the changes as they happen, the oldest first, in a loop that waits for new ones: `break` ends it.
+        """Yield the changes as they happen, the oldest first, in a loop that waits for new changes: `break` ends it.
 
-        Changes by all processes are yielded, none is left out, and the order is that in which they happened. To resume
-        later, keep the `offset` of the last event and pass it as `since`.
+        Changes by all processes are yielded, without gaps, in the order in which they happened. To resume later, store
+        the `offset` of the last event and pass it as `since`.
 
         Args:
-            since: begin behind this offset, 0 for the start; unset, with what happens after the call.
-            every: seconds between two looks into the storage while nothing happens.
+            since: begin after this offset, 0 for the start; unset, with changes after the call.
+            every: seconds between two polls of the storage while nothing happens.
             timeout: the seconds without a change after which the loop ends; unset, it waits for ever.
 
         Raises:
-            IllegalStateError: the map was made without `journal=True`. In the loop: a vacuum has removed events that
-                were not given yet; the context was closed.
+            IllegalStateError: the map was created without `journal=True`. In the loop: a vacuum has removed events that
+                were not yielded yet; the context was closed.
             ValueError: `since` is later than the last change, so it is an offset of another map.
 
         Example:
@@ -385,7 +388,7 @@ class IStreamMap(ChangingMap[K, V]):
     def _watched(self, since: int, every: float, timeout: float | None) -> Iterator[JournalEvent]:
         changed = time.monotonic()
         while True:
-            # Entries up to this offset are read below, so the next look need not begin before it.
+            # Entries up to this offset are read below, so the next poll need not begin before it.
             end = self.store.journal_end()
             for event in self.journal(since):
                 yield event

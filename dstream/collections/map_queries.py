@@ -53,7 +53,7 @@ class EntrySet(ItemsView[K, V]):
 
     @classmethod
     def _from_iterable(cls, items: Iterable[Any]) -> Any:
-        # As for a dict's views, `&`, `|`, `-` and `^` give a plain set.
+        # As for a dict's views, `&`, `|`, `-` and `^` return a plain set.
         return set(items)
 
 
@@ -75,7 +75,7 @@ R = TypeVar("R")
 D = TypeVar("D")
 
 CHUNK = 1000
-"""The number of entries that are looked up or changed at once where a whole map is walked."""
+"""The number of entries in one batch of lookups or changes of an operation on all entries."""
 
 
 class ReadMap(Collection[MapStore], Mapping[K, V]):
@@ -118,7 +118,7 @@ class ReadMap(Collection[MapStore], Mapping[K, V]):
         """Return the entries of those `keys` that exist, all from one state of the map.
 
         Raises:
-            TypeError: `keys` is a text, or cannot be iterated; `get(key)` gives one value.
+            TypeError: `keys` is a string, or cannot be iterated; `get(key)` returns one value.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
@@ -134,10 +134,10 @@ class ReadMap(Collection[MapStore], Mapping[K, V]):
         return {key: value for key, value in zip(known, values, strict=True) if value is not None}
 
     def _found(self, key: object) -> Any:
-        """Return the value of `key`, or None if there is none; None is a key that is never there."""
+        """Return the value of `key`, or None if there is none; None is never a key of the map."""
         if key is None:
             return None
-        self._runtime.check_open()  # `self.store` would do so, and a text is its own canonical key: two calls less.
+        self._runtime.check_open()  # Inlines `self.store`, and a string is its own canonical key: two calls less.
         return self._opened.get_many([key if type(key) is str else self._key(key)])[0]
 
     def __contains__(self, key: object) -> bool:
@@ -211,7 +211,7 @@ class ReadMap(Collection[MapStore], Mapping[K, V]):
     # How it works
 
     def _key(self, key: Any) -> Any:
-        """Return the one form of a key.
+        """Return the canonical form of a key.
 
         Raises:
             NullElementError: it is None.
@@ -229,7 +229,7 @@ class ReadMap(Collection[MapStore], Mapping[K, V]):
         return f"{operation}() of {self._kind} {self.name!r}"
 
     def _pairs(self) -> Iterator[tuple[Any, Any]]:
-        """Pin the entries as they are now, and give them one part after another."""
+        """Pin the current entries, and yield them one part after another."""
         return self._read(self._splits())
 
     def _entries(self) -> Iterator[Entry[K, V]]:
@@ -269,5 +269,5 @@ def _canonical_keys(mapping: Mapping[Any, Any]) -> dict[Any, Any] | None:
             known[canonical(key)] = value
         except UnstableKeyError:
             return None
-    # Keys that are one key here, such as two NaN, are in no map together.
+    # Keys that are equal here, such as two NaN, are never in one map together.
     return known if len(known) == len(mapping) else None

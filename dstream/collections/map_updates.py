@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 
 class Processing(Generic[R]):
-    """One run of a user's function over some entries, as a `change` of `MapStore.update`.
+    """Run of a user's function over a batch of entries, as a `change` of `MapStore.update`.
 
     Attributes:
         results: the results of the function, by key, in the last run.
@@ -96,17 +96,17 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
         if self.remove(key) is None:
             raise KeyError(key)
 
-    def __ior__(self, other: Mapping[K, V] | Iterable[tuple[K, V]]) -> Self:  # type: ignore[misc, override]  # Takes pairs too, as a dict.
+    def __ior__(self, other: Mapping[K, V] | Iterable[tuple[K, V]]) -> Self:  # type: ignore[misc, override]  # Accepts pairs too, as a dict.
         self.put_all(other)
         return self
 
     def put(self, key: K, value: V) -> V | None:
-        """Set the value of `key` and return the one before, or None."""
+        """Set the value of `key` and return the previous value, or None."""
         new = self._value(key, value)
         return self._update(key, lambda old: new)
 
     def put_if_absent(self, key: K, value: V) -> V | None:
-        """Set the value of `key` if it has none; return the one that it has, or None.
+        """Set the value of `key` if it has none; return the existing value, or None.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
@@ -120,25 +120,25 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
     def setdefault(self, key: K, default: V | None = None, /) -> V:
         """Return the value of `key`, set to `default` before if it has none.
 
-        What is returned is not the stored value itself: changing it in place changes nothing in the map.
+        The returned value is a copy: changing it in place does not change the map.
 
         Raises:
-            NullElementError: `default` is None, which a map cannot hold.
+            NullElementError: `default` is None, which a map cannot contain.
         """
         new: Any = self._value(key, default)
         old = self.put_if_absent(key, new)
         return new if old is None else old
 
-    # Changes by the current value, as those of `java.util.Map`
+    # Changes by the current value, as in `java.util.Map`
 
     def compute(self, key: K, fn: Callable[[K, V | None], V | None]) -> V | None:
         """Set the value of `key` to the result of `fn` for the key and its present value, atomically; return it.
 
         Args:
             key: the key; it need not exist.
-            fn: gets the key and its value, None if there is none. A result of None removes the entry. It runs
-                again, with the fresh value, if another thread or process changed the entry meanwhile, so it should do
-                nothing else. An exception passes through and changes nothing.
+            fn: receives the key and its value, None if absent. A result of None removes the entry. It runs again, with
+                the fresh value, if another thread or process changed the entry meanwhile, so it should do nothing else.
+                An exception passes through and changes nothing.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
@@ -153,8 +153,8 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
     def compute_if_absent(self, key: K, fn: Callable[[K], V | None]) -> V | None:
         """Set the value of `key` to the result of `fn` for the key if it has none, atomically; return its value.
 
-        `fn` does not run if there is a value. If it gives None, there is none afterwards either. It may run again, as
-        in `compute`; what it made then is thrown away if another process was first.
+        `fn` does not run if there is a value. If it returns None, the entry remains absent. It may run again, as in
+        `compute`; its result is discarded if another process was first.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
@@ -211,7 +211,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
         old = self._update(known, change)
         return old if new is UNCHANGED else new
 
-    # Many entries at once
+    # Bulk changes
 
     @overload
     def update(self, other: SupportsKeysAndGetItem[K, V], /) -> None: ...
@@ -229,7 +229,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
     def update(self: ChangingMap[str, V], /, **entries: V) -> None: ...
 
     def update(self, other: Any = (), /, **entries: Any) -> None:
-        """Set the entries of a mapping, of pairs, or given by name, all in one commit."""
+        """Set the entries of a mapping, of pairs, or of keyword arguments, all in one commit."""
         self._put_all(dict(local(other), **entries))
 
     def put_all(self, entries: SupportsKeysAndGetItem[K, V] | Iterable[tuple[K, V]]) -> None:
@@ -250,7 +250,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
     def replace(self, key: K, *values: Any) -> Any:
         """Set the value of `key` if it has one, or if it has a certain one.
 
-        `replace(key, value)` returns the value before, or None if there was none, and then sets none.
+        `replace(key, value)` returns the previous value; if there was none, it returns None and changes nothing.
         `replace(key, old, new)` returns whether the value was `old`, and only then sets it to `new`.
 
         Example:
@@ -311,7 +311,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
         return default if old is None else old
 
     def popitem(self) -> Entry[K, V]:
-        """Remove some entry and return it.
+        """Remove an arbitrary entry and return it.
 
         Raises:
             KeyError: the map is empty.
@@ -323,7 +323,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
                 return Entry(key, value)
         if key is None:
             raise KeyError(f"popitem(): {self._kind} {self.name!r} is empty")
-        return self.popitem()  # All earlier entries are removed by now; later ones are not.
+        return self.popitem()  # All earlier entries have been removed; later entries remain.
 
     def clear(self) -> None:
         """Remove all entries, atomically."""

@@ -1,8 +1,8 @@
-"""`IStreamQueue`: items that each one of many processes takes at most once, and the state of their leases.
+"""`IStreamQueue`: items that are delivered to many processes, each to one of them, and the state of their leases.
 
-The items of a queue have numbers, in the order in which they were put. `0 <= head <= tail`: those from `head` up to
-`tail` wait; of those below, the leased ones are stored, the others were taken. A lease that has ended is an item that
-waits, and precedes those that were put later.
+The items of a queue have numbers, in the order in which they were put. `0 <= head <= tail`: items from `head` up to
+`tail` are pending; of earlier items, leased ones are stored, the others were taken. An item whose lease has expired is
+pending again, and precedes items that were put later.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Lease(NamedTuple):
     """The lease of an item: its end, and the token of its holder.
 
     Attributes:
-        until: seconds since 1970; from then on the item waits again.
+        until: seconds since 1970; from then on the item is pending again.
         token: known only to the holder, so that no other process ends its lease.
     """
 
@@ -40,7 +40,7 @@ class Lease(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """The state of a queue beside its items.
+    """The state of a queue without its items.
 
     Attributes:
         head: the number of the first item that was never leased nor taken.
@@ -54,7 +54,7 @@ class QueueState:
 
     @classmethod
     def of(cls, stored: tuple[Any, ...] | None) -> QueueState:
-        """Return the state that `stored()` made; None is that of a new queue."""
+        """Return the state that `stored()` made; None is the state of a new queue."""
         if stored is None:
             return cls()
         head, tail, leases = stored
@@ -66,11 +66,11 @@ class QueueState:
 
     @property
     def size(self) -> int:
-        """The number of items: those that wait and those that are leased."""
+        """The number of items, pending and leased."""
         return self.tail - self.head + len(self.leases)
 
     def waiting(self, now: float) -> int | None:
-        """Return the number of the next item, or None if none waits."""
+        """Return the number of the next item, or None if none is pending."""
         ended = min((number for number, lease in self.leases.items() if lease.until <= now), default=None)
         return ended if ended is not None else self.head if self.head < self.tail else None
 
@@ -79,7 +79,7 @@ class QueueState:
         return replace(self, tail=self.tail + count)
 
     def taken(self, number: int) -> QueueState:
-        """Return the state without an item that waits, or that is leased."""
+        """Return the state without a pending or leased item."""
         leases = {each: lease for each, lease in self.leases.items() if each != number}
         return replace(self, head=max(self.head, number + 1), leases=leases)
 
@@ -107,7 +107,7 @@ _AHEAD = 4
 
 _READ_TOGETHER = 100
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
-"""Seconds between two looks at an empty queue: short at first, longer with each look."""
+"""Seconds between two polls of an empty queue: short at first, longer with each poll."""
 
 _Change = Callable[[QueueState, int], QueueState]
 
@@ -117,9 +117,9 @@ _end_of: Callable[[QueueState], int] = operator.attrgetter("tail")
 class IStreamQueue(NoTable, Generic[T]):
     """A queue in a storage, first in, first out. Get one with `Context.get_queue`.
 
-    Any number of threads and processes put and take; nothing is lost or taken twice. An item may be None. `take()`
-    removes an item for good: if its process dies a moment later, the item is lost. `lease(seconds)` removes it
-    when the block has ended, and gives it back if the block fails or its process dies.
+    Any number of threads and processes put and take; no item is lost or taken twice. An item may be None. `take()`
+    removes an item permanently: if its process dies afterwards, the item is lost. `lease(seconds)` removes it at the
+    end of the block, and returns it to the queue if the block fails or its process dies.
 
     Each call is one commit or two; items that are returned precede those that were put later.
 
@@ -154,11 +154,11 @@ class IStreamQueue(NoTable, Generic[T]):
 
     @property
     def value_type(self) -> None:
-        """None: a queue takes items of any type."""
+        """None: a queue accepts items of any type."""
         return
 
     def size(self) -> int:
-        """Return how many items there are: those that wait and those that are leased."""
+        """Return the number of items, pending and leased."""
         return self._state().size
 
     def __len__(self) -> int:
@@ -183,11 +183,11 @@ class IStreamQueue(NoTable, Generic[T]):
             is_put = bool(self._change(numbers, _end_of, lambda state, _: state.put(len(new)), new))
 
     def take(self, timeout: float | None = None) -> T:
-        """Remove the first item that waits, and return it.
+        """Remove and return the first pending item.
 
         Args:
-            timeout: seconds to wait for an item; 0 looks once, None waits without end. An empty queue is looked at
-                ten times a second, more often at first.
+            timeout: seconds to wait for an item; 0 polls once, None waits without limit. An empty queue is polled ten
+                times a second, more often at first.
 
         Raises:
             TimeoutError: none arrived in time.
@@ -205,13 +205,14 @@ class IStreamQueue(NoTable, Generic[T]):
 
     @contextmanager
     def lease(self, seconds: float, timeout: float | None = None) -> Iterator[T]:
-        """Have the first item that waits for the length of a `with` block, and remove it when the block has ended.
+        """Lease the first pending item for a `with` block, and remove it at the end of the block.
 
-        If the block raises, the item is returned to its place. If the process dies, or the block takes longer, it is
-        returned when `seconds` are over: then another process may have it too. Clocks of several machines should agree.
+        If the block raises, the item returns to its position. If the process dies, or the block takes longer, it is
+        available again after `seconds`: then another process may receive it too. Clocks of several machines should
+        agree.
 
         Args:
-            seconds: how long no other process gets the item.
+            seconds: how long no other process receives the item.
             timeout: as for `take`.
 
         Raises:
@@ -296,16 +297,17 @@ class IStreamQueue(NoTable, Generic[T]):
     def _change(
         self, numbers: range, choose: Callable[[QueueState], int | None], change: _Change, values: list[Any]
     ) -> tuple[int, Any] | None:
-        """Change the state and the values of some numbers, in one commit.
+        """Change the state and the values of `numbers`, in one commit.
 
         Args:
-            numbers: those that may be chosen: what others do meanwhile may lead to another one than the first.
-            choose: gives a number, of the state as it is by then; None for none.
-            change: makes the next state of that one and the number.
-            values: those to store under the number, and under those behind it.
+            numbers: the candidates: concurrent changes may lead to another one than the first.
+            choose: returns a number for the current state; None for none.
+            change: returns the next state for the current state and the number.
+            values: the values to store under the number, and under the following numbers.
 
         Returns:
-            The number and the item that was stored there; None if `choose` gave none of them, and nothing was changed.
+            The number and the item that was stored there; None if `choose` returned none of them, and nothing was
+            changed.
         """
         found: tuple[int, Any] | None = None
 
@@ -325,17 +327,17 @@ class IStreamQueue(NoTable, Generic[T]):
         return found
 
     def _item(self, number: int, state: QueueState, held: Any) -> Any:
-        """Return the item of a number, None behind the last one.
+        """Return the item of a number, None after the last one.
 
         Raises:
-            IllegalStateError: it is not there, and should be.
+            IllegalStateError: it is missing.
         """
         if held is None and number < state.tail:
             raise IllegalStateError(f"queue {self.name!r} is damaged: its item number {number} is not there")
         return None if held is None else held[0]
 
     def _walk(self) -> Iterator[Sequence[object]]:
-        from more_itertools import chunked  # here: it takes 7 ms to import, and each context knows its queues
+        from more_itertools import chunked  # imported on use: it takes 7 ms to import, and each context has queues
 
         for numbers in chunked(self._state().numbers(), _READ_TOGETHER):
             yield from (held for held in self.store.get_many(numbers) if held is not None)

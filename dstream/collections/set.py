@@ -31,9 +31,9 @@ _of_entry: Callable[[Any], Any] = operator.itemgetter(0)
 class IStreamSet(Collection[MapStore], MutableSet[T]):
     """A set in a storage. Get one with `Context.get_set`.
 
-    Items are equal as in a set, and every NaN is one item; None is none. Adding and removing are atomic, for all
+    Items are equal as in a set, and all NaN are one item; None is not allowed. Adding and removing are atomic, for all
     threads and processes; `update` and `|=` are one commit, `&=`, `-=` and `^=` are several. There is no order, and
-    iterating sees the state at its start. `|`, `&`, `-` and `^` give plain sets.
+    iteration sees the state at its start. `|`, `&`, `-` and `^` return plain sets.
 
     Example:
         >>> with connect(engine="local", storage="memory:") as ctx:
@@ -78,7 +78,7 @@ class IStreamSet(Collection[MapStore], MutableSet[T]):
         """Return the result of `|` and its like: a plain set, in which every NaN is one item."""
         return set(map(canonical_or_itself, items))
 
-    # A plain set finds a NaN by its identity, which no item keeps in a storage.
+    # A plain set finds a NaN by its identity, which a storage does not preserve.
 
     def __sub__(self, other: Iterable[Any]) -> Any:
         if not isinstance(other, Iterable):
@@ -145,7 +145,7 @@ class IStreamSet(Collection[MapStore], MutableSet[T]):
         """Remove all items, atomically."""
         self.store.clear()
 
-    def __ior__(self, other: Any) -> Self:  # type: ignore[misc]  # `|` gives a plain set.
+    def __ior__(self, other: Any) -> Self:  # type: ignore[misc]  # `|` returns a plain set.
         self.update(other)
         return self
 
@@ -171,7 +171,7 @@ class IStreamSet(Collection[MapStore], MutableSet[T]):
     # How it works
 
     def _known(self, item: Any) -> Any:
-        """Return the one form of an item."""
+        """Return the canonical form of an item."""
         if item is None:
             raise NullElementError(f"set {self.name!r} cannot hold None")
         try:

@@ -25,9 +25,9 @@ class EntrySource:
     """The entries of a map or a cache.
 
     Attributes:
-        store: where they are.
-        predicate: which ones; None for all.
-        projection: makes the item of an entry; None leaves it as it is. Where it gives None, the entry is dropped.
+        store: the store of the entries.
+        predicate: selects entries; None for all.
+        projection: returns the item of an entry; None for the entry itself. If it returns None, the entry is dropped.
     """
 
     store: MapStore
@@ -39,7 +39,7 @@ class EntrySource:
 
     @property
     def in_caller(self) -> bool:
-        """Return whether the splits hold the entries themselves."""
+        """Return whether the splits contain the entries."""
         return self.store.in_process
 
     @property
@@ -52,8 +52,8 @@ class EntrySource:
         return self.predicate is None and self.projection is None
 
     def input_size(self) -> InputSize:
-        """Return the size that the storage has; entries that are left out on the way count too."""
-        # The first few may be behind many that a predicate leaves out.
+        """Return the size in the storage; entries that the predicate drops count too."""
+        # The first results may be preceded by many entries that a predicate drops.
         return _size(self.store, is_near=self._has_all)
 
     def splits(self, parallelism: int) -> Sequence[Split[Any]]:
@@ -132,7 +132,7 @@ class ItemSource:
 
     @property
     def in_caller(self) -> bool:
-        """Return whether the splits hold the items themselves."""
+        """Return whether the splits contain the items."""
         return self.store.in_process
 
     def input_size(self) -> InputSize:

@@ -1,11 +1,11 @@
-"""Assertions about the items of streams, at once or as sinks, with messages of the differences.
+"""Assertions about the items of streams, immediate or as sinks, with messages of the differences.
 
-They end a stream with `collect`, or a stage of a pipeline with `write_to`. The items come to the caller, which holds
-them all, and the run fails with the `AssertionError` of what they should have been.
+They end a stream with `collect`, or a stage of a pipeline with `write_to`. All items are collected in the caller's
+memory, and the run fails with an `AssertionError` of the difference.
 
-**Parallelism**: the tasks send their items; the caller looks at them once, when the run has ended.
+**Parallelism**: the tasks send their items; the caller checks them once, at the end of the run.
 **Guarantee**: a run whose items are wrong fails.
-**On re-run**: the items of the new run are looked at.
+**On re-run**: the items of the new run are checked.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ E = TypeVar("E", bound=BaseException)
 
 
 def assert_items(stream: BaseStream[T] | Iterable[T], expected: Iterable[T]) -> None:
-    """Make sure that a stream, or any iterable, gives exactly these items in this order.
+    """Assert that a stream, or any iterable, has exactly these items in this order.
 
     `1`, `1.0` and `True` differ, every NaN is the same.
 
@@ -61,7 +61,7 @@ def assert_items(stream: BaseStream[T] | Iterable[T], expected: Iterable[T]) -> 
 
 
 def assert_items_in_any_order(stream: BaseStream[T] | Iterable[T], expected: Iterable[T]) -> None:
-    """Make sure that a stream, or any iterable, gives exactly these items, each as often, in any order.
+    """Assert that a stream, or any iterable, has exactly these items with their multiplicity, in any order.
 
     Items need no hash. `1`, `1.0` and `True` differ, every NaN is the same.
 
@@ -85,16 +85,16 @@ def assert_fails(
     step: str | None = None,
     item: object = MISSING,
 ) -> E:
-    """Make sure that a stream, or a call without arguments, fails; return its exception.
+    """Assert that a stream, or a call without arguments, fails; return its exception.
 
     Args:
         action: a stream, which is read to its end, or a function that runs one.
         error: the type of the exception.
-        step: the step that fails, as it names itself: `".map(parse)"`.
+        step: the label of the step that fails: `".map(parse)"`.
         item: the item on which it fails.
 
     Raises:
-        AssertionError: it does not fail, or in another way.
+        AssertionError: it does not fail, or with another error.
 
     Example:
         >>> failed = assert_fails(Stream.of(2, 0).map(lambda n: 1 / n), ZeroDivisionError, step=".map(lambda)", item=0)
@@ -139,7 +139,7 @@ def assert_ordered(items: Iterable[T]) -> Sink[T, None]:
     `1`, `1.0` and `True` differ, every NaN is the same.
 
     Args:
-        items: the items; all are kept.
+        items: the items; all are in memory.
 
     Example:
         >>> Stream.of("a", "bb").map(len).collect(assert_ordered([1, 2]))
@@ -156,7 +156,7 @@ def assert_any_order(items: Iterable[T]) -> Sink[T, None]:
     Items need no hash. `1`, `1.0` and `True` differ, every NaN is the same.
 
     Args:
-        items: the items; all are kept.
+        items: the items; all are in memory.
 
     Example:
         >>> Stream.of([2], [1]).collect(assert_any_order([[1], [2]]))
@@ -172,7 +172,7 @@ def assert_contains(items: Iterable[T]) -> Sink[T, None]:
     """Fail a run unless these items arrive, each at least as often as here, in any order, among any others.
 
     Args:
-        items: the items; all are kept.
+        items: the items; all are in memory.
 
     Example:
         >>> Stream.of(1, 2, 3).collect(assert_contains([3, 1]))
@@ -203,8 +203,8 @@ def assert_collected(fn: Callable[[list[T]], object]) -> Sink[T, None]:
 def assert_collected_eventually(seconds: float, fn: Callable[[list[T]], object]) -> Sink[T, None]:
     """Fail a run if `fn` still does when these seconds are over; it takes the list of the items so far.
 
-    Of bounded data there is one moment to look, when all items are there, however long that took: `seconds` is how
-    long a run without an end is given.
+    Bounded data is checked once, when all items have arrived, regardless of the time: `seconds` is the limit of an
+    unbounded run.
 
     Args:
         seconds: a number above 0.
@@ -231,7 +231,7 @@ def _raise(found: str | None, wanted: list[Any], actual: list[Any]) -> None:
 
 @dataclass(frozen=True, repr=False)
 class AssertingSink(Generic[T]):
-    """A sink whose commit looks at the items; it is its own target.
+    """A sink whose commit checks the items; it is its own target.
 
     Attributes:
         label: the call that made it.
@@ -261,7 +261,7 @@ class AssertingSink(Generic[T]):
 
 @dataclass
 class AssertingJob:
-    """One run whose items are looked at, once."""
+    """Write job of one run whose items are checked once."""
 
     check: Callable[[list[Any]], object]
     writer: SendingWriter = field(default_factory=lambda: SendingWriter(), init=False)
@@ -280,7 +280,7 @@ class AssertingJob:
         self.is_done = True
 
     def abort(self) -> None:
-        """Take nothing back."""
+        """Do nothing: there is no output."""
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,10 @@ _MOST_SHOWN = 5
 
 
 def exact(value: Any) -> Hashable:
-    """Return a value that two values share if, and only if, they are exactly equal; it has a hash whatever `value` is.
+    """Return a hashable representation, equal for two values if, and only if, they are exactly equal.
 
-    `1`, `1.0` and `True` are three values here. An object without an equality of its own is what it holds.
+    `1`, `1.0` and `True` are three different values. An object without custom equality is represented by its
+    attributes.
 
     Example:
         >>> exact([1, {"a": 2.0}]) == exact([1, {"a": 2.0}]), exact(1) == exact(True)
@@ -34,7 +35,7 @@ def exact(value: Any) -> Hashable:
 def _exact(value: Any, around: tuple[int, ...]) -> Hashable:
     kind = type(value)
     if id(value) in around:
-        # By its depth, which is the same for equal values, and not by its `id`.
+        # By its depth, which is equal for equal values, and not by its `id`.
         return ("contains itself", len(around) - around.index(id(value)))
     inside = (*around, id(value))
     if isinstance(value, float) and value != value:
@@ -60,11 +61,11 @@ def _exact(value: Any, around: tuple[int, ...]) -> Hashable:
 
 
 def _speaks_for_itself(value: Any) -> bool:
-    """Return whether `value` has an equality and a hash of its own, not made of its parts."""
+    """Return whether `value` has its own equality and hash, not derived from its parts."""
     kind: Any = type(value)
     if kind.__eq__ is object.__eq__ or kind.__hash__ is None or _has_eq_of_fields(kind):
         return False
-    # Ours are equal where their parts are, so that an `Optional` of 1 equals that of 1.0.
+    # The library's values are equal if their parts are, so that an `Optional` of 1 equals an `Optional` of 1.0.
     return str(kind.__module__).partition(".")[0] != "dstream"
 
 
@@ -95,7 +96,7 @@ def _state(value: Any) -> Iterator[Any]:
         yield repr(value)  # Such as a lock, which shows no state.
         return
     parts = reduced if isinstance(reduced, tuple) else (reduced,)
-    # Items of lists and dicts come as iterators, two of which never are equal.
+    # Items of lists and dicts are reduced to iterators, two of which are never equal.
     yield from (list(part) if isinstance(part, Iterator) else part for part in parts)
 
 
@@ -152,7 +153,7 @@ def difference_in_any_order(expected: Iterable[Any], actual: Iterable[Any]) -> s
 
 
 def missing_from(actual: Iterable[Any], expected: Iterable[Any]) -> str | None:
-    """Report the expected items that are missing, each with its number; None if none is, whatever else is there."""
+    """Report the expected items that are missing, each with its number; None if none is missing."""
     missing = _surplus(list(expected), list(actual))
     return f"missing: {missing}" if missing else None
 

@@ -25,7 +25,7 @@ T = TypeVar("T")
 MASTER = "local[2]"
 SETTINGS = {"spark.driver.memory": "1g", "spark.ui.enabled": "false"}
 _keeper: Context | None = None
-"""Holds the session open from test to test."""
+"""Keeps the session open between tests."""
 
 
 class KitContext(Context):
@@ -59,7 +59,7 @@ def context_for_test(
 ) -> Iterator[KitContext]:
     """Open a context with empty collections in memory; it is the default one inside the block.
 
-    Without Java, a test that pytest runs is skipped here when it asks for Spark.
+    Without Java, a test of pytest is skipped when it requests Spark.
 
     Raises:
         SetupError: this machine cannot run Spark, and no test is running.
@@ -80,7 +80,7 @@ def _connected(engine: str) -> Context:
     try:
         return connect(_keep_session(), engine="spark", storage="memory:")
     except SetupError as error:
-        # pytest sets it while a test runs; a program of its own must see the error.
+        # pytest sets it while a test runs; a standalone program must see the error.
         if "PYTEST_CURRENT_TEST" not in os.environ:
             raise
         import pytest
@@ -89,7 +89,7 @@ def _connected(engine: str) -> Context:
 
 
 def _keep_session() -> str | None:
-    """Start the one session of the run, unless Spark runs already; return its master if it is this one."""
+    """Start the session of the run, unless Spark runs already; return its master if it was started here."""
     global _keeper
     if _keeper is None and not _spark_runs():
         keeper = connect(MASTER, engine="spark", config=SETTINGS, storage="memory:")
@@ -105,7 +105,7 @@ def _spark_runs() -> bool:
 
 
 def end_session() -> None:
-    """Stop the session if it was started here and nothing else uses it."""
+    """Stop the session if this module started it and nothing else uses it."""
     global _keeper
     if _keeper is not None:
         _keeper.close()
@@ -129,9 +129,8 @@ def on_both_engines(test: Any = None, /, *, partitions: Iterable[int] = (1, 2, 3
     """Run a test of pytest on the local engine, and on Spark with each number of partitions.
 
     The test takes `ctx`, a context with empty collections in memory, which is also the default one.
-    Where the test does not set in how many partitions `ctx.stream(items)` puts the items, it puts
-    them in as many as the case sets. It may take fixtures too. Without Java the cases on Spark are
-    skipped.
+    Unless the test sets the number of partitions of `ctx.stream(items)`, the number of the case applies. The test may
+    take fixtures too. Without Java the cases on Spark are skipped.
 
     Args:
         test: the test function, or a method.

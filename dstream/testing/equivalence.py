@@ -1,4 +1,4 @@
-"""`same_everywhere`: one pipeline on both engines, with its items divided in many ways."""
+"""`same_everywhere`: one pipeline on both engines, with different partitionings of its items."""
 
 from __future__ import annotations
 
@@ -116,30 +116,29 @@ def same_everywhere(
     by: Callable[[Any], object] | None = None,
     may_change: Collection[str] = (),
 ) -> Any:
-    """Make sure that a pipeline gives the same on both engines, however its items are divided; return that.
+    """Assert that a pipeline has the same result on both engines, for all partitionings of its items; return it.
 
-    The local engine defines the right result. It also shows what would fail on workers: a function
-    that captures what cannot be pickled, that changes a captured variable, or that changes its
-    items. Then Spark runs the pipeline once for each number of `partitions`, cut at random places,
-    some parts empty, and once with one item in each (up to 16 items). Items without an order, those
-    of a set or of `Parts(..., ordered=False)`, are also shuffled.
+    The local engine defines the right result. It also detects what would fail on workers: a function that captures an
+    object that cannot be pickled, that changes a captured variable, or that changes its items. Then Spark runs the
+    pipeline once for each number of `partitions`, cut at random positions, with empty partitions, and once with one
+    item in each (up to 16 items). Items without an order, as of a set or of `Parts(..., ordered=False)`, are also
+    shuffled.
 
     Results are compared exactly: `1`, `1.0` and `True` differ, every NaN is the same. The order of
-    items counts if the stream is ordered. An exception is a result: its type and its message count,
-    and it is raised here if it is the same everywhere. A distributed collection counts as the dict
-    or the list of what it holds.
+    items counts if the stream is ordered. An exception is a result: its type and its message are compared, and it is
+    raised if it is the same everywhere. A distributed collection is compared as a dict or a list of its contents.
 
-    Takes 0.1 to 0.3 seconds for each run on Spark, and some seconds once to start it. Without Java,
-    a test that pytest runs is skipped after the local half.
+    Takes 0.1 to 0.3 seconds for each run on Spark, and several seconds once to start it. Without Java, a test that
+    pytest runs is skipped after the local half.
 
     Args:
         pipeline: takes one stream for each input; returns a stream or any result.
-        inputs: the items of each stream; `Parts` to divide them otherwise.
-        partitions: in how many partitions the items are divided, in turn.
-        seed: chooses the cuts and the order; the message of a difference names it.
-        engines: leave out `"spark"` for the checks that need no Java.
+        inputs: the items of each stream; `Parts` to set the partitions.
+        partitions: the numbers of partitions into which the items are divided, in turn.
+        seed: determines the cuts and the order; the message of a difference names it.
+        engines: omit `"spark"` for the checks that need no Java.
         by: makes a result comparable, such as `lambda mean: round(mean, 9)`.
-        may_change: names of captured variables that a function may change, such as a memo of its own.
+        may_change: names of captured variables that a function may change, such as a cache.
 
     Raises:
         AssertionError: there is a difference, or the pipeline could not run on workers.
@@ -174,7 +173,7 @@ class _Input:
         return _Input(like, [_pickled(item, f"item {place} of input {number}") for place, item in enumerate(items)])
 
     def items(self) -> list[Any]:
-        """Return fresh items, as they were given."""
+        """Return fresh items, as they were passed."""
         return [pickle.loads(data) for data in self.pickled]
 
     def whole(self) -> Partitioning:
@@ -204,7 +203,7 @@ class _Outcome:
         return self.value
 
     def differs_from(self, expected: _Outcome) -> str | None:
-        """Describe the difference from the expected outcome; None if there is none."""
+        """Describe the difference from the expected outcome; None if there is no difference."""
         if self.error is not None or expected.error is not None:
             return difference(_words(expected), _words(self))
         if isinstance(expected.comparable, list) and isinstance(self.comparable, list) and not expected.in_order:
@@ -230,7 +229,7 @@ class _Trial:
     agreed: list[int] = field(default_factory=list)
 
     def divisions(self, partitions: Sequence[int], seed: int) -> Iterator[list[Partitioning]]:
-        """Yield a way to divide each input, again and again."""
+        """Yield partitionings of the inputs, repeatedly."""
         ways = [
             list(partitionings(len(one.pickled), one.like.ordered, partitions, f"{seed}/{number}"))
             for number, one in enumerate(self.inputs)
@@ -238,7 +237,7 @@ class _Trial:
         for division in itertools.zip_longest(*ways):
             filled = [way or ways[number][-1] for number, way in enumerate(division)]
             yield filled
-            # Reached if the caller asks for another division, after this one gave no difference.
+            # Reached if the caller requests another division, after this one showed no difference.
             self.agreed.append(max((way.count for way in filled), default=1))
 
     def run(self, engine: str, division: list[Partitioning], look: Callable[[Node], None] | None = None) -> _Outcome:
@@ -342,7 +341,7 @@ def _report(
 
 
 def _advice(trial: _Trial, count: int, expected: _Outcome, actual: _Outcome) -> str:
-    """Advise where to look, by the known facts of the difference."""
+    """Return advice on the cause of a difference."""
     again = trial.run("local", [one.whole() for one in trial.inputs])
     if again.differs_from(expected) is not None:
         return "what changes from run to run: random numbers, the time, a generator that can be read only once"

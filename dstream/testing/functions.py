@@ -34,10 +34,9 @@ R = TypeVar("R")
 def watch(fn: Callable[P, R]) -> Watched[P, R]:
     """Return `fn` so that it remembers its calls, also those in worker processes.
 
-    Use it as the function of a step, and look afterwards. Works on one machine: each process writes
-    its calls into a temporary folder. The calls in this process come first, then those of the
-    workers, partition by partition, in order inside each. Of a task that Spark ran more than once,
-    the last attempt counts.
+    Use it as the function of a step, and check the calls afterwards. Works on one machine: each process writes its
+    calls into a temporary folder. The calls in this process are first, then the calls in the workers, partition by
+    partition, in order inside each. Of a task that Spark ran more than once, the last attempt counts.
 
     Example:
         >>> spy = watch(str.upper)
@@ -50,10 +49,10 @@ def watch(fn: Callable[P, R]) -> Watched[P, R]:
 
 
 class Watched(Generic[P, R]):
-    """A function that remembers its calls; `watch` makes it."""
+    """A function that records its calls, created by `watch`."""
 
     def __init__(self, fn: Callable[P, R], folder: str | None) -> None:
-        # Without its `__dict__`, whose names could be those of attributes here.
+        # Without its `__dict__`, whose names could shadow attributes of this class.
         functools.update_wrapper(self, fn, updated=())
         self._fn = fn
         self._folder = folder_for(self) if folder is None else folder
@@ -99,7 +98,7 @@ class Watched(Generic[P, R]):
 
 
 def _argument(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the one argument, or a tuple of several."""
+    """Return the only argument, or a tuple of several."""
     return args[0] if len(args) == 1 and not kwargs else (*args, *kwargs.values())
 
 
@@ -133,7 +132,7 @@ def _traveling(root: Node) -> Iterator[tuple[Step, Any]]:
 
 
 def _captured(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the variables that a function or a collector takes along, also through the functions that it calls."""
+    """Yield the variables that a function or a collector captures, also through the functions that it calls."""
     seen: set[int] = set()
     rest = [("it", value)]
     while rest:
@@ -170,7 +169,7 @@ def _inside(value: Any) -> list[tuple[str, Any]] | None:
 
 
 def _is_library(fn: types.FunctionType) -> bool:
-    """Return whether a function belongs to a library, whose state is its own affair."""
+    """Return whether a function belongs to a library, whose state is private."""
     module = fn.__module__ or ""
     return is_our_name(module) or (module.partition(".")[0] in _STANDARD)
 
@@ -238,7 +237,7 @@ def _is_picklable(value: Any) -> bool:
 
 
 class Observed:
-    """An engine that lets someone look at each plan before it runs it."""
+    """An engine that passes each plan to an observer before it runs it."""
 
     def __init__(self, engine: Engine, look: Callable[[Node], None]) -> None:
         self._engine = engine

@@ -33,22 +33,22 @@ _SOME_WAYS = 64
 def check_collector(
     collector: Collector[T, Any, Any], samples: Iterable[T], *, by: Callable[[Any], object] | None = None
 ) -> None:
-    """Make sure that a collector keeps its laws on some items, in this process and without an engine.
+    """Assert the laws of a collector on sample items, in this process and without an engine.
 
     - The supplier makes a fresh container each time; no other container changes when it is filled.
-    - Splitting the items, in every way for up to 7 of them, and combining the containers, from the
-      left or from the right, gives what collecting at once gives. An empty container changes nothing.
+    - Every split of the items, for up to 7 of them, with the containers combined from the left or from the right, has
+      the result of collecting without a split. An empty container changes nothing.
     - The collector and its containers survive pickling.
     - `accumulate_all` is a loop of the accumulator.
-    - The finisher leaves the container as it is: it may be asked again, and the container filled further.
-    - What is deducted, if that can be, leaves what was there without it, in either order of the two.
+    - The finisher does not change the container: it may be called again, and the container filled further.
+    - Deducting, if supported, restores the result without the deducted items, for either order of the two.
     - No item is changed.
-    - `IDENTITY_FINISH`, where it is declared, holds. `UNORDERED` promises nothing that could be tried: it
-      allows an engine to give any of the results that some order would.
+    - `IDENTITY_FINISH` is true, if declared. `UNORDERED` cannot be tested: it allows an engine to return the result of
+      any order.
 
     Args:
         collector: the collector.
-        samples: some items, the more different the better; their order is the encounter order.
+        samples: sample items, as diverse as possible; their order is the encounter order.
         by: makes a result comparable, such as `lambda mean: round(mean, 9)`.
 
     Raises:
@@ -68,7 +68,7 @@ def check_collector(
 
 
 def tried(laws: Laws, chosen: Iterable[str]) -> Iterator[str]:
-    """Try some laws; yield the violations, each with the name of its law."""
+    """Test the `chosen` laws; yield the violations, each with the name of its law."""
     for name in chosen:
         for found in LAWS[name](laws):
             yield f"{name}: {found}"
@@ -91,19 +91,19 @@ class Laws:
     by: Callable[[Any], object]
 
     def whole(self) -> Any:
-        """Return the result of collecting at once."""
+        """Return the result of collecting without a split."""
         return self.result(self.of(self.samples))
 
     def of(self, items: Sequence[Any]) -> Any:
-        """Return the container of some items."""
+        """Return the container of `items`."""
         return self.collector.accumulated(self.collector.supplier(), items)
 
     def result(self, container: Any) -> Any:
-        """Return the comparable result of a container, as it is now: it may be the container itself."""
+        """Return a comparable copy of the result of a container: it may be the container itself."""
         return self.by(_copied(self.collector.finisher(container)))
 
     def differs(self, container: Any, way: str, items: Sequence[Any] | None = None) -> Iterator[str]:
-        """Yield the difference of a container's result from that of collecting at once, if there is one."""
+        """Yield the difference of a container's result from the result without a split, if there is one."""
         wanted = self.whole() if items is None else self.result(self.of(items))
         found = difference(wanted, self.result(container))
         if found is not None:
@@ -113,7 +113,7 @@ class Laws:
 def _copied(value: Any) -> Any:
     try:
         return copy.deepcopy(value)
-    except TypeError:  # It holds something like a lock, of which there is no copy.
+    except TypeError:  # It contains an object that cannot be copied, such as a lock.
         return value
 
 
@@ -158,7 +158,7 @@ def _any_split_gives_the_same(laws: Laws) -> Iterator[str]:
 
 
 def _ways(items: list[Any]) -> Iterator[list[list[Any]]]:
-    """Yield every way to cut a few items; of many items every single cut, and some ways by chance."""
+    """Yield all partitionings of a few items; of many items every single cut, and random partitionings."""
     inner = range(1, len(items))
     if len(items) <= _ALL_WAYS_UP_TO:
         every = itertools.chain.from_iterable(itertools.combinations(inner, n) for n in range(1, len(items)))
@@ -216,7 +216,7 @@ def _deducting_undoes(laws: Laws) -> Iterator[str]:
 
 
 def _cuts(items: list[Any]) -> Iterator[list[list[Any]]]:
-    """Yield every way to cut the items once, also before the first and after the last; of many items some of them."""
+    """Yield every single cut of the items, also before the first and after the last; of many items a sample."""
     step = max(1, len(items) // _SOME_WAYS)
     return (_cut(items, (cut,)) for cut in range(0, len(items) + 1, step))
 
@@ -239,21 +239,21 @@ def check_operation(
     *inputs: Iterable[Any],
     by: Callable[[Any], object] | None = None,
 ) -> None:
-    """Make sure that an aggregate operation keeps its laws on some items, in this process and without an engine.
+    """Assert the laws of an aggregate operation on sample items, in this process and without an engine.
 
     - `create` makes a fresh container each time.
-    - `finish` leaves the container as it is: it may be asked again, and the container filled further.
-    - `combine`, if there is one, is associative: splitting the items in any way and combining the containers gives what
-      accumulating them at once gives, and an empty container changes nothing. Items of earlier inputs come first.
-    - `deduct`, if there is one, undoes `accumulate` and `combine`, whichever part of the items leaves.
+    - `finish` does not change the container: it may be called again, and the container filled further.
+    - `combine`, if there is one, is associative: any split of the items with combined containers has the result of
+      accumulating them without a split, and an empty container changes nothing. Items of earlier inputs are first.
+    - `deduct`, if there is one, undoes `accumulate` and `combine`, for any part of the items.
     - The operation and its containers survive pickling, and no item is changed.
 
-    A collector keeps those of `check_collector` too.
+    For a collector the laws of `check_collector` apply too.
 
     Args:
         operation: the operation.
-        inputs: some items for each of its inputs, the more different the better, in their encounter order.
-        by: makes a result comparable, such as `sorted` where the order of a list does not count.
+        inputs: sample items for each of its inputs, as diverse as possible, in their encounter order.
+        by: makes a result comparable, such as `sorted` if the order of a list does not matter.
 
     Raises:
         AssertionError: it breaks one; the message names the law, the items, and both results.

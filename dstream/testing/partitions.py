@@ -50,7 +50,7 @@ def notes(folder: str) -> Iterator[tuple[str, Any]]:
 
 
 def task_name() -> str:
-    """Name the Spark task that runs here, as stage-partition-attempt, or this process outside of any."""
+    """Return the name of the current Spark task, as stage-partition-attempt, or of this process outside of tasks."""
     module = sys.modules.get("pyspark.taskcontext")
     task = None if module is None else module.TaskContext.get()
     if task is None:
@@ -68,16 +68,16 @@ class Parts(Generic[T]):
 
     Works on one machine: workers write what they read into a temporary folder.
 
-    **Parallelism**: one split for each part, whatever the engine would like.
+    **Parallelism**: one split for each part, regardless of the engine.
     **Guarantee**: every item once, part by part.
-    **On re-run**: the same items, and the counts go on.
+    **On re-run**: the same items, and the counts continue.
 
     Args:
         parts: the items of each partition; an empty list is an empty partition.
         ordered: whether the items have an encounter order.
         in_caller: whether an engine may read them in the caller's process to move them in batches.
         raising: an exception for the number of an item, counted from 0 over all parts: raised instead of it.
-        pausing: seconds for the number of an item: to wait before it is given.
+        pausing: seconds for the number of an item: to wait before it is emitted.
 
     Example:
         >>> source = Parts([1, 2], [], [3, 4])
@@ -107,10 +107,10 @@ class Parts(Generic[T]):
 
     @staticmethod
     def cut(items: Iterable[U], *cuts: int) -> Parts[U]:
-        """Cut items before the positions `cuts`; the same position twice makes an empty part.
+        """Cut items before the positions `cuts`; a repeated position makes an empty part.
 
         Raises:
-            ValueError: the positions do not go up, or lie outside the items.
+            ValueError: the positions are not ascending, or are outside the items.
 
         Example:
             >>> Parts.cut("abcd", 1, 1, 3)
@@ -147,7 +147,7 @@ class Parts(Generic[T]):
 
 @dataclass(frozen=True)
 class PartSplit(Generic[T]):
-    """One part on its way to the worker that reads it."""
+    """Split of one part, sent to the worker that reads it."""
 
     items: list[T]
     number: int
@@ -160,7 +160,7 @@ class PartSplit(Generic[T]):
         """Yield the items, and note each one that is read."""
         self._note("part", self.number)
         for position, item in enumerate(self.items, self.first):
-            # Before it is given: a reader that stops there does not resume.
+            # Before it is emitted: a reader that stops there does not resume.
             self._note("item", position)
             if position in self.pausing:
                 time.sleep(self.pausing[position])
@@ -177,7 +177,7 @@ _MOST_SINGLE = 16
 
 @dataclass(frozen=True)
 class Partitioning:
-    """One way to divide items.
+    """Division of items into partitions.
 
     Attributes:
         count: how many partitions it has.
@@ -198,13 +198,13 @@ class Partitioning:
 
 
 def partitionings(size: int, ordered: bool, counts: Iterable[int], seed: object) -> Iterator[Partitioning]:
-    """Yield the ways to divide `size` items: those with `counts` partitions, and one item in each.
+    """Yield partitionings of `size` items: with `counts` partitions, and with one item in each.
 
-    The one with most partitions has empty ones at the front, in the middle and at the end.
+    The partitioning with most partitions has empty ones at the front, in the middle and at the end.
     """
     wanted = list(counts)
     for count in wanted:
-        # A string seeds alike in each process, whatever PYTHONHASHSEED is.
+        # A string is the same seed in each process, regardless of PYTHONHASHSEED.
         chance = random.Random(f"{seed}/{count}")
         order = list(range(size))
         if not ordered:
@@ -215,7 +215,7 @@ def partitionings(size: int, ordered: bool, counts: Iterable[int], seed: object)
 
 
 def _cuts(size: int, count: int, chance: random.Random, with_empty: bool) -> list[int]:
-    """Choose where to cut; a cut that occurs twice makes an empty partition."""
+    """Choose the positions of cuts; a cut that occurs twice makes an empty partition."""
     needed = count - 1
     fixed: list[int] = []
     if with_empty and needed >= 4:

@@ -1,6 +1,6 @@
 """`TestInbox` and `TestOutbox`: the surroundings of a processor under test, and sources as processors.
 
-In a job an engine reads sources, and no processor does. This one asks the source as a job would, in one task.
+In a job an engine reads sources, not a processor. This processor reads the source as a job would, in one task.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class TestInbox(BlockInbox):
     """An inbox that a test fills.
 
     Args:
-        items: wait in it.
+        items: the initial items.
 
     Example:
         >>> inbox = TestInbox([1, 2])
@@ -33,7 +33,7 @@ class TestInbox(BlockInbox):
         (1, [2, 3])
     """
 
-    __test__ = False  # pytest takes it for no test.
+    __test__ = False  # pytest does not collect it.
     __slots__ = ()
 
     def __init__(self, items: Iterable[Any] = ()) -> None:
@@ -41,11 +41,11 @@ class TestInbox(BlockInbox):
         self.add_all(items)
 
     def add(self, item: Any) -> None:
-        """Put an item behind the others."""
+        """Append an item."""
         self.add_all([item])
 
     def add_all(self, items: Iterable[Any]) -> None:
-        """Put items behind the others.
+        """Append items.
 
         Raises:
             TypeError: one is None.
@@ -56,28 +56,28 @@ class TestInbox(BlockInbox):
         self.fill([*self.drain(), *added])
 
     def clear(self) -> None:
-        """Take all items out."""
+        """Remove all items."""
         self.drain()
 
     @property
     def queue(self) -> list[Any]:
-        """The items that wait, as a list of their own."""
+        """A copy of the pending items."""
         waiting = self.drain()
         self.fill(list(waiting))
         return waiting
 
 
 class TestOutbox(NamesOfJet):
-    """An outbox whose buckets take few items, and which checks that a processor keeps the protocol.
+    """An outbox with small buckets that checks that a processor follows the protocol.
 
     Args:
-        capacities: how many items each bucket holds, by the ordinals of the edges.
-        snapshot_capacity: how many entries the snapshot holds; with 0, no snapshot is being taken.
+        capacities: the capacity of each bucket in items, by the ordinals of the edges. snapshot_capacity: the capacity
+        of the snapshot in entries; with 0, no snapshot is being taken.
 
     Attributes:
-        refused: the item that was not taken, and is to be offered again first; or `MISSING`.
-        refused_key: the key of the entry that was not taken; or `MISSING`.
-        refused_now: the one of these that was refused since the last `reset`; or `MISSING`.
+        refused: the refused item, which is to be offered again first; or `MISSING`.
+        refused_key: the key of the refused entry; or `MISSING`.
+        refused_now: the item or key that was refused since the last `reset`; or `MISSING`.
         has_ended: the processor is complete, and may not emit any more.
         broken: the error that was raised since the processor broke the protocol; or None.
 
@@ -92,7 +92,7 @@ class TestOutbox(NamesOfJet):
         dstream.errors.IllegalStateError: offer() refused 'b', which is to be offered again first, and got 'c'
     """
 
-    __test__ = False  # pytest takes it for no test.
+    __test__ = False  # pytest does not collect it.
 
     def __init__(self, *capacities: int, snapshot_capacity: int = 0) -> None:
         self.capacities = list(capacities)
@@ -118,7 +118,7 @@ class TestOutbox(NamesOfJet):
             to: the ordinals of the edges; None: all.
 
         Returns:
-            Whether it was taken.
+            Whether it was accepted.
 
         Raises:
             TypeError: the item is None.
@@ -129,7 +129,7 @@ class TestOutbox(NamesOfJet):
         return self.offer_all((item,), to) == 1
 
     def offer_all(self, items: Sequence[Any], to: Targets = None) -> int:
-        """Put the first items of a block into buckets, as many as fit, and return how many those were.
+        """Put the first items of a block, as far as they fit, into buckets, and return their number.
 
         Raises:
             As `offer`.
@@ -153,12 +153,12 @@ class TestOutbox(NamesOfJet):
         """Put an entry into the snapshot.
 
         Returns:
-            Whether it was taken.
+            Whether it was accepted.
 
         Raises:
             IllegalStateError: no snapshot is being taken, another key is to be offered first, or the processor has not
                 returned since something was refused.
-            ValueError: the key is there already.
+            ValueError: the key was saved already.
         """
         if not self.snapshot_capacity:
             raise self._breaks(
@@ -219,17 +219,17 @@ class TestOutbox(NamesOfJet):
         return list(self._snapshot.items())
 
     def drain_queue_and_reset(self, ordinal: int) -> list[Any]:
-        """Remove and return the contents of the bucket of an edge, and let the processor offer again."""
+        """Remove and return the contents of the bucket of an edge, and accept offers again."""
         self.reset()
         drained, self._queues[ordinal] = self._queues[ordinal], []
         return drained
 
     def drain_queues_and_reset(self) -> list[list[Any]]:
-        """Remove and return the contents of all buckets, and let the processor offer again."""
+        """Remove and return the contents of all buckets, and accept offers again."""
         return [self.drain_queue_and_reset(each) for each in range(self.bucket_count)]
 
     def drain_snapshot_queue_and_reset(self) -> list[tuple[Any, Any]]:
-        """Take the entries `(key, value)` of the snapshot out, and let the processor offer again."""
+        """Remove and return the entries `(key, value)` of the snapshot, and accept offers again."""
         self.reset()
         drained, self._snapshot = self.snapshot_queue, {}
         return drained
@@ -243,14 +243,14 @@ class TestOutbox(NamesOfJet):
 class TestProcessorContext(ProcessorContext):
     """Context of a processor in a test: each attribute of `ProcessorContext` has a default.
 
-    Its logger is named after the vertex and the number, as in a job, unless one is given.
+    Its logger is named after the vertex and the number, as in a job, unless one is passed.
 
     Example:
         >>> TestProcessorContext(total_parallelism=4, index=1).logger.name
         'dstream.core.tested.1'
     """
 
-    __test__: ClassVar[bool] = False  # pytest takes it for no test.
+    __test__: ClassVar[bool] = False  # pytest does not collect it.
 
     vertex: str = "tested"
 
@@ -269,7 +269,7 @@ class ReadingProcessor(Processor):
         source: one that ends is read as a partition with one range.
     """
 
-    is_cooperative = False  # A source may wait for something outside.
+    is_cooperative = False  # A source may wait for an external event.
 
     def __init__(self, source: Source[Any] | StreamSource[Any]) -> None:
         self._source: StreamSource[Any] = source if isinstance(source, StreamSource) else _OneRange(source)
@@ -281,7 +281,7 @@ class ReadingProcessor(Processor):
         self._is_restored = False
 
     def init(self, outbox: Outbox, context: ProcessorContext) -> None:
-        """Keep the outbox; nothing is read yet."""
+        """Store the outbox; nothing is read yet."""
         self._outbox = outbox
 
     def complete(self) -> bool:
@@ -319,7 +319,7 @@ class ReadingProcessor(Processor):
         return self._outbox.offer_to_snapshot("read", (self._is_restored, self._offsets, self._range, self._emitted))
 
     def restore_from_snapshot(self, inbox: Inbox) -> None:
-        """Go on behind the last item that was emitted."""
+        """Continue after the last emitted item."""
         for _, (self._is_restored, self._offsets, found, emitted) in inbox:
             if found is not None:
                 self._open(found, emitted)

@@ -24,7 +24,7 @@ _OURS = ("dstream", "builtins", "typing", "abc")
 
 
 class ClassState:
-    """The attributes of the user's classes among those of an object, as they are now.
+    """Snapshot of those attributes of an object that the user's classes define.
 
     Functions, properties and their kin are left out. What cannot be copied is compared by identity.
 
@@ -67,14 +67,14 @@ def _is_same(before: Any, now: Any) -> bool:
         return True
     try:
         return bool(before == now)
-    except Exception:  # Such as an array, which gives an answer for each of its items.
+    except Exception:  # Such as an array, which compares item by item.
         return repr(before) == repr(now)
 
 
 RUNS = ("not saved", "saved", "restored after every other item", "restored after every item")
 """The runs of Jet's `TestSupport`. In these, a processor that emits one item for each is never refused one."""
 REFUSED_FIRST = "each emitted item refused first"
-"""Another run, without snapshots: each item that is emitted is refused once, and the inbox holds several."""
+"""Additional run, without snapshots: each emitted item is refused once, and the inbox contains several items."""
 _HERE = "here"
 
 
@@ -83,10 +83,10 @@ class RunLimits:
     """The bounds of each call.
 
     Attributes:
-        asserts_progress: it emits, takes an item or is done.
-        cooperative_timeout: in seconds, how long one of a cooperative processor may take; 0: without a limit.
+        asserts_progress: each call must emit an item, take an item or be done. cooperative_timeout: limit of a call of
+        a cooperative processor in seconds; 0: without a limit.
         clock: returns seconds.
-        most_items: how many items may be emitted by one edge; 0: any number.
+        most_items: limit of the items emitted by one edge; 0: any number.
     """
 
     asserts_progress: bool = True
@@ -96,21 +96,21 @@ class RunLimits:
 
 
 class ProcessorRun:
-    """One processor, from `init` to `close`.
+    """Life cycle of one processor, from `init` to `close`.
 
     Args:
-        supplier: makes it, and makes it again where it is restored.
+        supplier: creates it, and creates it again for each restore.
         run: one of `RUNS`, or `REFUSED_FIRST`.
-        outputs: how many outbound edges there are.
-        limits: of each call.
+        outputs: the number of outbound edges.
+        limits: the limits of each call.
 
     Attributes:
-        processor: the one that is driven now.
-        supplier: the one that made it.
-        outbox: what it emits into; each bucket takes one item in each call.
+        processor: the current processor.
+        supplier: its supplier.
+        outbox: its outbox; each bucket accepts one item in each call.
         outputs: what was emitted, by the ordinals of the edges, forwarded watermarks included.
         saved: the last snapshot.
-        run: as given.
+        run: as passed.
     """
 
     processor: Processor
@@ -202,7 +202,7 @@ class ProcessorRun:
             return
         self.processor.close(None)
         self._make()
-        # Entries come back in any order: here in another one than that in which they were saved.
+        # Entries are restored in any order: here in reverse.
         self._restore(pickle.loads(dumps(list(reversed(self.saved.items())))))
 
     def _restore(self, entries: list[tuple[Any, Any]]) -> None:
@@ -252,7 +252,7 @@ class ProcessorRun:
         return bool(done)
 
     def _calling(self, method: str, *given: Any) -> Any:
-        """Call a method once, check its effects, and take the items that it emitted."""
+        """Call a method once, check its effects, and collect the items that it emitted."""
         # Copies, since the processor empties the inbox.
         before = [each.queue if isinstance(each, TestInbox) else each for each in given]
         refuses_all = self._refuses_next and self.run == REFUSED_FIRST
@@ -287,7 +287,7 @@ class ProcessorRun:
         return done
 
     def _take(self) -> bool:
-        """Take the emitted and the saved items; return whether there were any."""
+        """Collect the emitted and the saved items; return whether there were any."""
         entries = self.outbox.drain_snapshot_queue_and_reset()
         for key, value in entries:
             if key in self.saved:

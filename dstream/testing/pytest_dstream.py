@@ -1,7 +1,7 @@
 """The pytest plug-in: fixtures for tests on both engines, found by pytest without any set-up.
 
-It is installed as a module of its own, outside of `dstream`: pytest loads it in every run of every
-project, so it imports nothing but pytest until a test asks for a fixture.
+It is installed as a separate module, outside of `dstream`: pytest loads it in every run of every project, so it imports
+nothing but pytest until a test requests a fixture.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def both_engines(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.fixture
 def same_everywhere() -> Any:
-    """The function `dstream.testing.same_everywhere`: a pipeline gives the same however its items are divided."""
+    """The function `dstream.testing.same_everywhere`: one result for all partitionings of the items."""
     from dstream.testing import same_everywhere
 
     return same_everywhere

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Stretch(Generic[T]):
-    """Some items of one partition; they travel to the task."""
+    """Range of items of one partition, sent to the task."""
 
     items: Sequence[T]
 
@@ -50,8 +50,8 @@ class ManualSource(Generic[T]):
     """Result of `epochs().source(...)`. An offset is the number of items of the partition that have been read.
 
     Attributes:
-        name: for messages.
-        partitions: the items of each, as far as they were given.
+        name: the name in messages.
+        partitions: the items of each partition so far.
     """
 
     name: str
@@ -67,7 +67,7 @@ class ManualSource(Generic[T]):
         return dict.fromkeys(self.partitions, 0)
 
     def reach(self, offsets: Mapping[str, int], most: int | None = None) -> Mapping[str, int]:
-        """Return how many items were given."""
+        """Return the number of items of each partition."""
         return {name: len(items) for name, items in self.partitions.items()}
 
     def split(self, partition: str, start: int | None, stop: int) -> _Stretch[T]:
@@ -80,7 +80,7 @@ class ManualSource(Generic[T]):
         return found
 
     def give(self, given: Mapping[int, Sequence[T]]) -> None:
-        """Add items to partitions; one that is not there yet is added now."""
+        """Add items to partitions; missing partitions are created."""
         # New lists, since those before are put back if the epoch fails.
         more = {str(number): [*self.partitions.get(str(number), ()), *items] for number, items in given.items()}
         self.partitions = {**self.partitions, **more}
@@ -93,7 +93,7 @@ def by_partition(given: Any, read: Iterable[object]) -> dict[ManualSource[Any], 
     """Return the items that a test supplies in an epoch, as lists by the numbers of partitions.
 
     Args:
-        given: by source its items, or its items by the number of the partition.
+        given: the items of each source, or its items by the number of the partition.
         read: the sources of the pipeline.
 
     Raises:
@@ -188,7 +188,7 @@ class _Entries:
 
 
 def captured_items(receipts: Sequence[Receipt]) -> list[Any]:
-    """Return the items that receipts hold; those of a map are pairs of a key and a value."""
+    """Return the items in receipts; items of a map are pairs of a key and a value."""
     return [item for receipt in receipts if isinstance(receipt, bytes) for item in pickle.loads(receipt)]
 
 
@@ -196,18 +196,18 @@ Given = Mapping[ManualSource[Any], "Sequence[Any] | Mapping[int, Sequence[Any]]"
 """The items of an epoch: of each source, by the number of the partition, or of the first one alone."""
 _SHARDS = 8
 _LONGEST_JUMP = 10**8
-"""Seconds, some three years: a clock that jumps further from 0, which no cut has named, was meant to start there."""
+"""Seconds, about three years: a clock that jumps further from the default 0 was meant to start at that time."""
 
 
 def epochs(context: Context | None = None) -> Epochs:
-    """Return a runner of a pipeline without an end, epoch by epoch, as a test decides. Nothing waits, no job is made.
+    """Return a runner of an unbounded pipeline, epoch by epoch, controlled by a test. Nothing waits, no job is created.
 
     It is the epoch that jobs run: the same plan, records and state.
 
     Args:
-        context: has the engine; unset, the local engine. With `engine="auto"`, epochs run in this process. Where its
-            storage keeps no state that workers can reach, as that of `on_both_engines`, a temporary folder of this
-            machine does.
+        context: has the engine; unset, the local engine. With `engine="auto"`, epochs run in this process. If its
+            storage has no state files that workers can reach, as for `on_both_engines`, a temporary folder of this
+            machine is used.
 
     Example:
         >>> import dstream as ds
@@ -239,11 +239,11 @@ class Epochs:
         self._is_replayed = True
 
     def source(self, name: str, partitions: int = 1) -> ManualSource[Any]:
-        """Return a source without an end for a pipeline; its items are those that `cut` is given.
+        """Return an unbounded source for a pipeline; its items are passed to `cut`.
 
         Args:
-            name: for messages.
-            partitions: how many there are at the start; `cut` may name more.
+            name: the name in messages.
+            partitions: their number at the start; `cut` may add more.
 
         Raises:
             TypeError: `partitions` is no whole number.
@@ -254,10 +254,10 @@ class Epochs:
         return made
 
     def of(self, pipeline: Any) -> Epochs:
-        """Take a pipeline, or a graph, and begin anew.
+        """Set a pipeline, or a graph, and restart.
 
         Args:
-            pipeline: reads sources of this object; what its sinks get is given to the test instead.
+            pipeline: reads sources of this object; the items of its sinks are returned to the test instead.
 
         Raises:
             TypeError: it is neither.
@@ -276,17 +276,17 @@ class Epochs:
         """Run exactly one epoch, and return the items of each sink in it, by the name of its stage.
 
         Args:
-            given: the items of this epoch; none of a source that is left out.
-            now: the reading of the clock in seconds, not before the last one; unset, as it was. That of the first cut
-                is when the job starts, as it does for a job: no partition has been idle before. Unset there, it is 0.
-            is_end: all sources end with these items; windows close. The steps behind processors that might continue,
-                as those of `stream_from_processor`, are notified that these have ended.
+            given: the items of this epoch; none for an omitted source.
+            now: the clock time in seconds, not before the last one; unset, unchanged. The time of the first cut is the
+                start of the job: no partition has been idle before. By default it is 0.
+            is_end: all sources end with these items; windows close. The steps downstream of processors that might
+                continue, as in `stream_from_processor`, are notified of their end.
 
         Raises:
             IllegalStateError: there is no pipeline yet, its sources have ended, or a replay failed.
-            TypeError: `given` has something else than items by source and partition.
+            TypeError: `given` is not a mapping of items by source and partition.
             ValueError: the pipeline does not read one of the sources; or `now` is years behind a first cut without it.
-            Exception: what a function of the pipeline raised; the epoch left nothing, and may be cut again.
+            Exception: raised by a function of the pipeline; the epoch has no effect, and may be cut again.
         """
         self._check_plan()
         if not self._is_replayed:
@@ -328,7 +328,7 @@ class Epochs:
 
         Raises:
             IllegalStateError: there is no pipeline yet.
-            Exception: what a function of the pipeline raised; all epochs may be replayed again.
+            Exception: raised by a function of the pipeline; all epochs may be replayed again.
         """
         self._check_plan()
         history, names_clock = self._history, self._names_clock
@@ -390,7 +390,7 @@ class Epochs:
         return states_of_steps(self._job, self._job, files, steps, [self._record], _SHARDS)
 
     def _state_files(self) -> StateFiles:
-        """Return the files of state: in the storage, or in a folder of its own if workers cannot reach that."""
+        """Return the files of state: in the storage, or in a separate folder if workers cannot reach the storage."""
         context = self._here()
         try:
             files = context.running_storage().state_files(self._job)
@@ -409,7 +409,7 @@ class Epochs:
     def _given(
         self, given: Mapping[ManualSource[Any], Mapping[int, Sequence[Any]]], now: float, is_end: bool
     ) -> dict[str, list[Any]]:
-        """Run an epoch of these items; when it fails, they were not given."""
+        """Run an epoch of these items; discard them if it fails."""
         before = {source: source.partitions for source in given}
         for source, items in given.items():
             source.give(items)
@@ -443,10 +443,10 @@ class Epochs:
             pickle.loads,
             is_over=is_end,
         )
-        # Of two engines, that of this process: a test decides what an epoch reads, and seldom that it is much.
+        # The engine of this process: epochs of tests are usually small.
         is_auto = isinstance(self._here().running_engine(), EnginesOfEpochs)
         ran = self._runner.run(before, news, time, self._states, now, "inprocess" if is_auto else None)
-        # As a driver that takes the job over would read it.
+        # As a driver that takes over the job would read it.
         self._record = read_record(written_record(ran.record), ran.record.number, self._job)
         self._states, self.now = ran.states, now
         if is_end:
@@ -468,7 +468,7 @@ def _with_all_of(record: LogRecord, news: Mapping[str, EpochInput]) -> LogRecord
 
 
 def _ended(news: EpochInput) -> EpochInput:
-    """Return a copy of the input of an epoch with nothing behind it."""
+    """Return a copy of the input of an epoch without a backlog."""
     return EpochInput(
         [each._replace(ends=True) for each in news.ranges], news.mark._replace(offsets={}, has_ended=True)
     )

@@ -26,7 +26,7 @@ _MORE = 10_000
 """The items beyond the expected ones after which a processor counts as one without an end."""
 
 Checker = Callable[[list[Any], list[Any]], object]
-"""Takes what was expected and what was emitted by an edge, and returns whether that is the same."""
+"""Function of the expected and the emitted items of an edge that returns whether they are equal."""
 
 
 def verify_processor(
@@ -35,16 +35,16 @@ def verify_processor(
     """Begin to verify a processor; `expect_output` runs it and compares its output.
 
     It is driven four times by the protocol, as Hazelcast Jet's `TestSupport` does: never saved; saved and not restored;
-    restored after every other item; restored after every item. That happens between calls of `complete()` too. It gets
-    one item at a time, and the outbox takes one item in each call. A fifth run refuses each item that is emitted once,
-    and has all items of an edge in the inbox, where no other edge has its priority. Each call makes progress, and one
-    of a cooperative processor takes at most a second. What was refused is offered again first, and no key is saved
-    twice. Entries of a snapshot come back in another order. No attribute of a class of the user's changes meanwhile.
+    restored after every other item; restored after every item. Snapshots are taken between calls of `complete()` too.
+    It receives one item at a time, and the outbox accepts one item in each call. A fifth run refuses each emitted item
+    once, and has all items of an edge in the inbox, if no other edge has its priority. Each call makes progress, and a
+    call of a cooperative processor takes at most a second. A refused item is offered again first, and no key is saved
+    twice. Entries of a snapshot are restored in another order. No attribute of a class of the user's changes meanwhile.
 
     Args:
-        supplier: what a vertex takes. A processor itself can be made once, so it is not restored. The source of
-            `processors.read(source)` is read in one task; `source.opened(context)` is for one that needs a context.
-        clock: returns seconds, for the time that calls take.
+        supplier: any supplier of a vertex. A processor instance cannot be created again, so it is not restored. The
+            source of `processors.read(source)` is read in one task; use `source.opened(context)` if it needs a context.
+        clock: returns seconds, to measure calls.
 
     Raises:
         TypeError: it is none of these.
@@ -100,11 +100,12 @@ class VerifiedProcessor:
         """Add several inbound edges.
 
         Args:
-            edges: the items of each.
-            priorities: of each; edges of the lowest number come first, and those of equal ones item by item in turn.
+            edges: the items of each edge.
+            priorities: the priority of each edge; edges with the lowest number are first, and edges with equal numbers
+                alternate item by item.
 
         Raises:
-            ValueError: there is another number of priorities than of edges.
+            ValueError: the numbers of priorities and edges differ.
         """
         taken = tuple(tuple(each) for each in edges)
         given = tuple(priorities) if priorities is not None else (0,) * len(taken)
@@ -135,7 +136,7 @@ class VerifiedProcessor:
         return replace(self, completes_within=seconds(timeout, "timeout"), runs=runs)
 
     def cooperative_timeout(self, timeout: float | timedelta) -> VerifiedProcessor:
-        """Set how long a call of a cooperative processor may take.
+        """Set the time limit of a call of a cooperative processor.
 
         Args:
             timeout: seconds, or a timedelta; 0 for any time.
@@ -146,8 +147,8 @@ class VerifiedProcessor:
         """Set the comparison of the output; unset, items are the same ones in the same order.
 
         Args:
-            checker: takes the list that was expected and the one that was emitted, and returns whether they are the
-                same, such as `same_items_in_any_order`.
+            checker: takes the expected and the emitted list, and returns whether they are equal, such as
+                `same_items_in_any_order`.
         """
         return replace(self, checker=checked_function(checker, "checker"))
 
@@ -155,10 +156,10 @@ class VerifiedProcessor:
         """Run the processor with one outbound edge, and compare.
 
         Args:
-            items: come by that edge.
+            items: the expected items of the edge.
 
         Raises:
-            AssertionError: something else came, or the processor broke the protocol; the message names the run.
+            AssertionError: the output differs, or the processor broke the protocol; the message names the run.
         """
         __tracebackhide__ = True
         self.expect_outputs([items])
@@ -170,7 +171,7 @@ class VerifiedProcessor:
             edges: what arrives by each.
 
         Raises:
-            AssertionError: something else came, or the processor broke the protocol; the message names the run.
+            AssertionError: the output differs, or the processor broke the protocol; the message names the run.
         """
         __tracebackhide__ = True
         expected = [list(each) for each in edges]
@@ -225,7 +226,7 @@ class VerifiedProcessor:
             raise AssertionError("complete() returned True, and disable_run_until_completed() says that it never does")
 
     def _drive_edges(self, one: ProcessorRun, ordinals: list[int]) -> None:
-        """Give it the items of edges of one priority in turn, and the end of each."""
+        """Pass it the items of edges of one priority in turn, and the end of each."""
         if one.run == REFUSED_FIRST and len(ordinals) == 1:
             self._drive_blocks(one, ordinals[0])
             return
@@ -241,7 +242,7 @@ class VerifiedProcessor:
                     one.process(ordinal, item)
 
     def _drive_blocks(self, one: ProcessorRun, ordinal: int) -> None:
-        """Pass it the items between two watermarks at once."""
+        """Pass it the items between two watermarks together."""
         for is_mark, some in groupby(self.edges[ordinal], key=lambda item: isinstance(item, Watermark)):
             if is_mark:
                 for each in some:
