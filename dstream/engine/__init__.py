@@ -4,7 +4,7 @@
 (`inprocess`), share `runs`, and `tasks` as the part on workers. `local` runs core operations without a physical plan.
 `auto` chooses an engine, `calls` are runs of terminal operations, which `display` shows. The work of operations
 on one partition is in `dstream.operators`, and `dstream.explain` shows a plan before it runs. `dead_letters` reports
-recovered failures, `versions` has those of Spark.
+recovered failures, `versions` has the supported versions of Spark.
 """
 
 from __future__ import annotations

@@ -31,12 +31,12 @@ _END = object()
 
 @record(slots=False)
 class Call:
-    """A call in the user's code, as it is named while it runs.
+    """A call in the user's code, as it is shown while it runs.
 
     Attributes:
         text: the call, such as `sorted(key=len)`.
-        where: its place.
-        purpose: what is done for it, if that is not all of it.
+        where: its source location.
+        purpose: the part of it that runs, if it is not the whole call.
     """
 
     text: str
@@ -70,11 +70,11 @@ class Call:
 
 
 class Progress:
-    """Whether the operations of a context show how far they are.
+    """The setting and display of the progress of a context's operations.
 
     Args:
-        asked: whether the user wants it; None for where it can be seen: in terminals and notebooks.
-        board: what shows them.
+        asked: whether the user wants it; None: only in terminals and notebooks.
+        board: the board that shows the operations.
         choose: chooses the display when an operation begins.
     """
 
@@ -89,7 +89,7 @@ class Progress:
         self._choose = choose
 
     def begin(self, facts: Callable[[], ProgressFacts]) -> Operation | None:
-        """Return an operation that asks for `facts` when it is shown; None if it is not to be shown."""
+        """Return an operation that calls `facts` when it is shown; None if it is not to be shown."""
         display = quietly(lambda: self._choose(self._asked))
         return None if display is None else Operation(self._board, display, facts)
 
@@ -100,7 +100,7 @@ class Progress:
             return start()
 
     def report(self, line: str) -> None:
-        """Write a line to stderr, unless the user wants none; a failure to write it is ignored."""
+        """Write a line to stderr, unless the user has disabled it; a failure to write it is ignored."""
         if self._asked is not False and sys.stderr is not None:
             quietly(lambda: print(line, file=sys.stderr, flush=True))
 
@@ -122,7 +122,7 @@ class Operation:
         self._board.leave(self)
 
     def lazily(self, items: Iterator[Any]) -> Iterator[Any]:
-        """Give the items; the line is erased whenever it is the caller's turn."""
+        """Yield the items; the line is erased whenever the caller has control."""
         enter, pause = self._board.enter, self._board.pause
         each = None
         try:
@@ -139,7 +139,7 @@ class Operation:
 
 
 class Cancellation:
-    """Whether a run was cancelled, and the function that ends it. It holds neither the plan nor the result."""
+    """The cancellation flag of a run, and the function that ends it. It references neither the plan nor the result."""
 
     def __init__(self) -> None:
         self.is_cancelled = False
@@ -170,13 +170,13 @@ class Cancellation:
 
 
 class Submitted:
-    """Runs a function once, in the thread that asks for its result or in one of its own.
+    """A function that runs once, in the thread that requests its result or in a separate one.
 
-    Terminal operations wait for their result, so they run where they are called: the user's functions that belong to
-    this process see its thread, and Ctrl-C reaches them.
+    Terminal operations wait for their result, so they run in the calling thread: user functions in this process see
+    that thread, and Ctrl-C reaches them.
 
     Args:
-        run: gives the result; it gets the cancellation, to which it adds the action that ends the run, and which it
+        run: returns the result; it takes the cancellation, to which it adds the action that ends the run, and which it
             checks.
     """
 
@@ -197,11 +197,11 @@ class Submitted:
         return self._status
 
     def start(self) -> None:
-        """Run it in a thread of its own, unless it has begun."""
+        """Run it in a separate thread, unless it has begun."""
         if self._claimed():
-            self._runner = None  # This thread may ask for the result before the other one has begun.
+            self._runner = None  # This thread may request the result before the other one has begun.
             self._cancellation.is_watched = True
-            # The caller's context variables hold in the thread, too.
+            # The caller's context variables apply in the thread, too.
             in_a_thread(partial(contextvars.copy_context().run, self._in_thread), "dstream-run")
 
     def run_here(self) -> Any:
@@ -233,7 +233,7 @@ class Submitted:
         return self._result
 
     def _wait(self) -> None:
-        # A function of the plan that asks for the result of its own run would wait for ever.
+        # A function of the plan that requests the result of its own run would wait for ever.
         if os.getpid() != self._process or (self._runner == threading.get_ident() and not self._ended.is_set()):
             raise IllegalStateError("this run belongs to another process, or to what asks for its result")
         self._ended.wait()
@@ -263,7 +263,7 @@ class Submitted:
             self._status = "done" if has_result else ended
 
     def _taken(self) -> Callable[[Cancellation], Any]:
-        """Return the run, and hold it no longer: the rest of the run must not hold the plan."""
+        """Return the run, and release it: the rest of the run must not reference the plan."""
         run, self._run = self._run, _ended
         return run
 

@@ -33,7 +33,7 @@ class RecoveryReport:
     """The notes of a run's guards. As a context it is reported and delivered at the end, unless the run failed.
 
     Args:
-        operations: those of the plan that runs.
+        operations: the operations of the plan that runs.
         progress: decides whether the counts are reported to the user.
     """
 
@@ -51,7 +51,7 @@ class RecoveryReport:
 
     @property
     def has_letters(self) -> bool:
-        """Whether whole items may come, of which there may be any number."""
+        """Whether whole items may arrive, in any number."""
         return any(taken.guard.delivery is not None for taken in self._taken.values())
 
     def __enter__(self) -> RecoveryReport:
@@ -73,13 +73,13 @@ class RecoveryReport:
                 taken.counts.clear()
 
     def watching(self, items: Iterator[Any]) -> Iterator[Any]:
-        """Give the items; finish at the end, also at an early one."""
+        """Yield the items; finish at the end, also at an early one."""
         with self:
             yield from items
 
 
 class _Taken:
-    """The notes of one guard: a few letters in memory, more of them on disk."""
+    """The notes of one guard: a limited number of letters in memory, the rest on disk."""
 
     def __init__(self, guard: Guard) -> None:
         self.counts: Counter[str] = Counter()

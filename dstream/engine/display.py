@@ -45,8 +45,8 @@ class ProgressFacts:
         title: what runs, in the user's words, such as `sorted(key=len) orders.py:12`.
         items: how many items were read from sources; None if they are not counted.
         tasks: how many of all tasks are done, as (done, all); None where there are no tasks.
-        stage: which of all stages runs, as (number, all).
-        place: where it runs, in words, if that was chosen; empty: on the only engine.
+        stage: the running stage and the number of stages, as (number, all).
+        place: a description of the engine it runs on, if it was chosen; empty: on the only engine.
     """
 
     title: str
@@ -107,9 +107,9 @@ def _cut(title: str, rest: str, width: int) -> str:
     return line.plain
 
 
-# What terminals since the VT100 know.
+# Supported by terminals since the VT100.
 _MAKE_ROOM = "\x1bD\x1b[A"
-"""One line down and up again: at the bottom, the screen scrolls; the cursor keeps its place in the text."""
+"""One line down and up again: at the bottom, the screen scrolls; the cursor keeps its position in the text."""
 _SAVE, _RESTORE = "\x1b7", "\x1b8"
 _ERASE_REST, _ERASE_BELOW = "\x1b[K", "\x1b[J"
 _STREAMS = ("stdout", "stderr")
@@ -117,7 +117,7 @@ _PLAIN_EVERY = 10.0
 
 
 class Display(Protocol):
-    """Shows one line of text."""
+    """A display of one line of text."""
 
     def width(self) -> int | None:
         """Return how many cells a line may have; None for any number."""
@@ -128,7 +128,7 @@ class Display(Protocol):
         ...
 
     def erase(self) -> None:
-        """Leave the place to other output."""
+        """Remove the line, to make room for other output."""
         ...
 
 
@@ -136,7 +136,7 @@ def chosen(asked: bool | None) -> Display | None:
     """Return the display for this process as it is now, or None if nothing is to be shown.
 
     Args:
-        asked: whether the user wants the line; None for where it can be seen: in terminals and notebooks.
+        asked: whether the user wants the line; None: only in terminals and notebooks.
     """
     if asked is False:
         return None
@@ -183,10 +183,10 @@ def _plain_display(stream: IO[str]) -> Plain:
 
 
 class Terminal:
-    """A line below the cursor, which stays where it is; output through `sys` takes its place.
+    """A line below the cursor, which is not moved; output through `sys` replaces it.
 
-    rich's live display would send what is printed meanwhile to the stream of the line, so that
-    `script.py > file` lost it; here each stream keeps what it gets, and a prompt stays what it is.
+    rich's live display would redirect printed output to the stream of the line, so that `script.py > file` would lose
+    it; this one leaves each stream its output, and does not change prompts.
     """
 
     def __init__(self, stream: IO[str]) -> None:
@@ -194,7 +194,8 @@ class Terminal:
         self._lock = RenewedLock()
         self._is_drawn = False
         self._asides: dict[int, _Aside] = {}
-        # `print` of Python 3.11 to 3.13 does not hold the stream that it writes to: none may die when it is replaced.
+        # `print` of Python 3.11 to 3.13 has no reference to the stream that it writes to: a replaced stream must stay
+        # alive.
 
     def width(self) -> int | None:
         try:
@@ -240,9 +241,9 @@ class Terminal:
 
 
 class _Aside:
-    """The stand-in of a terminal's stream while the line is shown; it erases the line before something is written.
+    """The stand-in of a terminal's stream while the line is shown; it erases the line before each write.
 
-    Code that keeps it longer has a stream that only forwards.
+    For code that stores it longer, it only forwards.
     """
 
     def __init__(self, stream: IO[str], terminal: Terminal) -> None:
@@ -263,7 +264,7 @@ class _Aside:
 
 
 class Notebook:
-    """Shows the line in one output of the cell that runs, changed in place and empty at the end."""
+    """A line in one output of the running cell, updated in place and empty at the end."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
@@ -334,8 +335,8 @@ class Board:
     """The operations that wait.
 
     Args:
-        clock: gives seconds.
-        start: starts a thread that calls `tick` until it returns that nothing waits.
+        clock: returns seconds.
+        start: starts a thread that calls `tick` until it returns that no operation is pending.
     """
 
     def __init__(
@@ -359,7 +360,7 @@ class Board:
                     self._start(self)
 
     def leave(self, operation: BoardEntry) -> None:
-        """Give the place of the line back to the caller of `operation`; nothing is drawn for it later."""
+        """Release the line to the caller of `operation`; nothing is drawn for it later."""
         with self._lock:
             self._waiting.remove(operation)
             self._erase(operation)
@@ -400,7 +401,7 @@ class Board:
             display, now = shown.display, self.clock()
             # An operation waits several times if one of its calls waits inside of another.
             line = written(facts, now - shown.started, quietly(display.width), len(set(map(id, waiting))) - 1)
-            # Set before drawing: a `pause` from here on sees it, waits for this lock and erases the line.
+            # Set before drawing: a `pause` from now on sees it, waits for this lock and erases the line.
             self._is_drawn = True
             quietly(lambda: shown.context.run(display.draw, line, now))
             # A `pause` just before that saw no line, so it erased none.

@@ -52,14 +52,14 @@ LOWEST = {
     (4, 2): {"pandas": (2, 2), "pyarrow": (18,)},
     (4, 3): {"pandas": (2, 2), "pyarrow": (18,)},
 }
-"""The lowest pandas and pyarrow for each version of Spark: what PySpark asks for, and dstream."""
+"""The lowest pandas and pyarrow for each version of Spark: the requirements of PySpark and dstream."""
 
 _TOO_NEW_PANDAS = (3,)
-"""PySpark 4.3 warns about it, and a user did not ask for a warning."""
+"""PySpark 4.3 warns about it, and users should not see that warning."""
 
 
 class Feature(Enum):
-    """A part of Spark that only some versions have: since which one, its name there, and its replacement before."""
+    """A feature of some versions of Spark: the first version, its name in Spark, and its replacement in earlier ones."""
 
     ARROW_TABLES = (4, 0), "`createDataFrame` of an Arrow table", "Java reads the Arrow stream by another call"
     BATCH_BYTES = (4, 0), "`spark.sql.execution.arrow.maxBytesPerBatch`", "a batch has at most 64 rows of any size"
@@ -111,9 +111,9 @@ def has(feature: Feature) -> bool:
 
 
 def requirements() -> dict[str, tuple[tuple[int, ...], tuple[int, ...] | None]]:
-    """Return the requirements: from which version on, and up to which one, exclusive.
+    """Return the required versions: the lowest one, and the upper bound, exclusive.
 
-    The lowest pandas and pyarrow are those of the PySpark that is installed, or of the oldest one.
+    The lowest pandas and pyarrow are those of the installed PySpark, or of the oldest one.
     """
     try:
         lowest = LOWEST.get(numbers_of(version()), LOWEST[OLDEST])
@@ -133,7 +133,7 @@ def requirement(name: str) -> str:
 
 
 def check_version() -> None:
-    """Make sure that dstream runs on the PySpark that is installed, and PySpark with the packages beside it.
+    """Check that dstream runs on the installed PySpark, and PySpark with the installed packages.
 
     Raises:
         SetupError: one of them is too old or too new, or missing.

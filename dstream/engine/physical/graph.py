@@ -1,8 +1,8 @@
 """`Graph`: a physical plan as it runs, with the protocol of its decisions between jobs, and its endings.
 
-A decision is a value. It gets the number of partitions of its inputs, and answers with a `Move`: what it asks
-for next, or the inputs that others read in its place. A report then makes another decision of it, with
-what it remembers. It runs no function of the user's and unpickles nothing.
+A decision is a value. It receives the number of partitions of its inputs, and returns a `Move`: its next request, or
+the inputs that replace it for its readers. A report then makes another decision of it, with its new state. It runs no
+user function and unpickles nothing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Listed:
 
 @record(slots=False, eq=False)
 class Nothing:
-    """The caller receives None; the effect is that of the tasks."""
+    """The caller receives None; the tasks have the effect."""
 
 
 @record(slots=False, eq=False)
@@ -76,10 +76,10 @@ class Assembled:
 
 @record(slots=False, eq=False)
 class Framed:
-    """The caller gets a table.
+    """The caller receives a table.
 
     Attributes:
-        is_frame: one of the engine's own kind, whose rows stay where they are; otherwise one of Arrow.
+        is_frame: a DataFrame of the engine, whose rows are not moved; otherwise an Arrow table.
     """
 
     is_frame: bool
@@ -100,8 +100,8 @@ class Last:
     """The plan ends in one job over all partitions.
 
     Attributes:
-        vertex: what its tasks do.
-        finish: what the caller's process makes of the rows that come to it.
+        vertex: the vertex of the job.
+        finish: how the caller's process makes the result from the rows that it receives.
     """
 
     vertex: Vertex
@@ -126,13 +126,13 @@ class Pulled:
 
 @record(slots=False, eq=False)
 class Each:
-    """The caller pulls the items of each partition apart from those of the others."""
+    """The caller pulls the items of each partition separately."""
 
     inputs: Items
 
 
 Ending = Last | Pulled | Each | Pending
-"""A `Pending` is the placeholder of the `Last` that a decision will give."""
+"""A `Pending` is the placeholder of the `Last` that a decision will return."""
 
 
 PartitionCount = int | None
@@ -169,15 +169,15 @@ class Outcome:
 
 @record(slots=False)
 class Ask:
-    """A decision wants to know something of the rows of a vertex.
+    """A decision's request for a report about the rows of a vertex.
 
     Attributes:
-        then: the decision that gets it.
-        port: of which rows.
-        step: for which operation the job runs.
-        purpose: what it does for that one.
+        then: the decision that receives the report.
+        port: the rows to report about.
+        step: the operation for which the job runs.
+        purpose: the purpose of the job for that operation.
         unless_empty: no job runs if the vertex has no tasks.
-        outcomes: one for each way in which the graph may go on from the report.
+        outcomes: one for each possible continuation of the graph after the report.
     """
 
     then: PendingDecision
@@ -193,7 +193,7 @@ class Ask:
 
 @record(slots=False)
 class AskForKept:
-    """A decision asks for the content of a `cache()`; if the engine has none, the vertex runs for it now."""
+    """A decision's request for the content of a `cache()`; if the engine has none, the vertex runs for it now."""
 
     then: PendingDecision
     node: Cache
@@ -202,10 +202,10 @@ class AskForKept:
 
 @record(slots=False)
 class Totalled:
-    """A decision asks for a total of reported rows, in the caller's process: a function of the user's is in it.
+    """A decision's request for a total of reported rows, in the caller's process, since a user function is involved.
 
     Attributes:
-        fn: is called in the caller's process; failures name `step`.
+        fn: called in the caller's process; failures name `step`.
     """
 
     then: PendingDecision
@@ -216,10 +216,10 @@ class Totalled:
 
 @record(slots=False)
 class SendToAll:
-    """A decision wants payloads to be at hand in every process of the workers.
+    """A decision's request to make payloads available in every worker process.
 
     Attributes:
-        then: gets a `dstream.engine.tasks.process.Payloads`.
+        then: receives a `dstream.engine.tasks.process.Payloads`.
     """
 
     then: PendingDecision
@@ -250,11 +250,11 @@ class PendingDecision(Protocol):
 
 
 class Decision(Protocol):
-    """A place where the graph continues by a report.
+    """A point at which the graph continues depending on a report.
 
     Attributes:
-        inputs: what it decides about: one or two streams.
-        counts: whether it has to know how many partitions there are, not only whether there is one.
+        inputs: the one or two streams that it decides about.
+        counts: whether it has to know the number of partitions, not only whether there is one.
     """
 
     @property
@@ -273,8 +273,8 @@ class Graph:
     """A plan as it runs, up to its end.
 
     Attributes:
-        decisions: in the order in which they are made; a `Pending` input has the place of one.
-        ending: what becomes of the items.
+        decisions: in the order in which they are made; a `Pending` input has the index of one.
+        ending: the use of the items.
     """
 
     decisions: tuple[Decision, ...]

@@ -1,13 +1,13 @@
 """Vertices and edges of the physical plan: inputs, output ports, and the evaluation of user functions.
 
-The channel of a row is the type of its content: items, a sample of them, a mark, watermarks, a failure, or what a step
-reports beside the items. A port names some of these; the engine makes of it what it asks Spark for.
+The channel of a row is the type of its content: items, a sample of them, a mark, watermarks, a failure, or a side
+output of a step. A port selects some of the rows; the engine translates it to a query of Spark.
 
 Items between two operations are a tuple of inputs, in encounter order: the partitions of the first input come first. An
-operation that needs one partition only is appended to each input. Where rows have to be written, a `Vertex` is made,
+operation that needs one partition only is appended to each input. If rows have to be written, a `Vertex` writes them,
 and `Rows` read it.
 
-The `Evaluation` of the functions of a vertex never runs: the compiler stores it beside the operations, and `explain()`
+The `Evaluation` of the functions of a vertex never runs: the compiler stores it with the operations, and `explain()`
 shows it.
 """
 
@@ -76,7 +76,7 @@ class Evaluation:
     Attributes:
         name: which function of its call it is, such as `summing(fn)`; empty: it is the only one.
         unread: why it is called for each item, if its expression is not known.
-        obstacle: why it does not run over columns, whatever the format of the items, in words that follow "since";
+        obstacle: why it does not run over columns, in any format of the items, in words that follow "since";
             empty if it runs over columns as soon as the items are in columns.
         is_inlined: elsewhere the loop of the task evaluates its expression.
         called: why it is called elsewhere all the same, in words that follow "the function".
@@ -98,8 +98,8 @@ class InputFormat:
     """The format of an operation's items.
 
     Attributes:
-        obstacle: why they come one by one, in words that follow "since"; empty: they are in columns.
-        conditions: what only the data decide: they are in columns if all of that is true.
+        obstacle: why items arrive one by one, in words that follow "since"; empty: they are in columns.
+        conditions: conditions on the data: items are in columns if all are true.
     """
 
     obstacle: str = ""
@@ -110,7 +110,7 @@ ONE_BY_ONE = InputFormat("the items before it come one by one")
 
 
 def together(stands: Iterable[InputFormat]) -> InputFormat:
-    """Return the common format of items that come in several ways."""
+    """Return the common format of items in several formats."""
     found = list(stands)
     obstacle = next((each.obstacle for each in found if each.obstacle), "")
     if obstacle:
@@ -136,25 +136,25 @@ class OutputFormat:
 
 
 def only_if(condition: str) -> OutputFormat:
-    """Return the format of results that are in columns if the items are, and if the condition holds for the data."""
+    """Return the format of results that are in columns if the items are, and if the condition is true of the data."""
     return OutputFormat(conditions=(condition,))
 
 
 def one_by_one(obstacle: str = ONE_BY_ONE.obstacle) -> OutputFormat:
-    """Return that results come one by one."""
+    """Return the format of results that are emitted one by one."""
     return OutputFormat(obstacle)
 
 
 @record(slots=False)
 class OutputPort:
-    """Some of the rows of a vertex.
+    """A selection of the rows of a vertex.
 
     Attributes:
-        name: what they are, in words.
-        channels: which channels are meant, of the items and of what is said of them: those up to `ITEMS`.
-        has_beside: whether the channels above are meant too: what `peek` steps saw, and guards noted.
-        sources: the tasks whose rows are meant; None: those of all.
-        targets: to which partitions the rows go that are meant; None: to any.
+        name: a description of the rows.
+        channels: the selected channels up to `ITEMS`: those of items and of reports about items.
+        has_beside: whether the higher channels are selected too: those of `peek` steps and guards.
+        sources: the tasks whose rows are selected; None: all.
+        targets: the target partitions of the selected rows; None: all.
     """
 
     name: str
@@ -165,16 +165,16 @@ class OutputPort:
 
     def has(self, row: rows.Row) -> bool:
         """Return whether a row is one of these."""
-        # Above the items each peek and guard has a channel of its own, so none of them can be named here.
+        # Above `ITEMS` each peek and guard has its own channel, so they cannot be selected by name.
         is_meant = row.channel in self.channels if row.channel <= rows.ITEMS else self.has_beside
         return is_meant and _is_within(row.source, self.sources) and _is_within(row.target, self.targets)
 
     def of_sources(self, start: int, stop: int) -> OutputPort:
-        """Return the rows of some of the tasks."""
+        """Return the port of the rows of a range of tasks."""
         return replace(self, name=f"{self.name} of tasks {start} to {stop - 1}", sources=range(start, stop))
 
     def to_targets(self, start: int, stop: int) -> OutputPort:
-        """Return the rows that are sent to some of the partitions."""
+        """Return the port of the rows that are sent to a range of partitions."""
         return replace(self, name=f"{self.name} for partitions {start} to {stop - 1}", targets=range(start, stop))
 
     def with_beside(self) -> OutputPort:
@@ -213,18 +213,18 @@ SUMMARY = OutputPort("summaries of partitions by gatherers", frozenset({rows.SUM
 
 
 ForEachPiece = Callable[[tuple[Piece, ...]], Callable[[int], Operation]]
-"""Takes all pieces, and gives what each does by its number: where pieces do not all do the same."""
+"""A function that takes all pieces, and returns the operation of each by its number, if they differ."""
 
 
 class StageCall(NamedTuple):
-    """A call of the user's in a stage, and its effect there.
+    """A user's call in a stage, and its effect in it.
 
     Attributes:
-        node: the call; None: what is done belongs to the call before.
-        operation: what each partition does; None: nothing.
-        note: what the call means for this vertex, such as that all items are in one partition.
-        decided: what was decided of the functions that run here; of a `Chain` that of each step, None if it has none.
-        gives: the format of the results; None: of a `Chain` that of its steps, of another operation one by one.
+        node: the call; None: the operation belongs to the call before.
+        operation: the operation of each partition; None: there is none.
+        note: the effect of the call on this vertex, such as that all items are in one partition.
+        decided: the decisions on the functions in it; of a `Chain` one for each step, None if it has none.
+        gives: the format of the results; None: for a `Chain` the format of its steps, for other operations one by one.
         beside: the vertices whose rows were sent to the caller's process and are sent to every task of this operation.
     """
 
@@ -259,7 +259,7 @@ class Splits:
         stop: the number of the piece before which it ends; None: after the last one.
         tasks: the number of tasks that read the pieces, at most one for each piece; each reads consecutive ones;
             None: one task for each piece.
-        for_each: gives each piece, or each of those tasks, a last operation of its own.
+        for_each: returns a separate last operation for each piece, or for each of those tasks.
     """
 
     parts: tuple[SourceSplits | Splits, ...]
@@ -271,7 +271,7 @@ class Splits:
 
     @property
     def is_one_task(self) -> bool:
-        """Whether one task reads all pieces, one after another."""
+        """Whether one task reads all pieces, in sequence."""
         return self.tasks == 1
 
     def inner(self) -> Sequence[Splits]:
@@ -279,8 +279,8 @@ class Splits:
         return [part for part in self.parts if isinstance(part, Splits)]
 
     def between(self, start: int, stop: int | None) -> Splits:
-        """Return some of the pieces."""
-        # Around the whole and not a copy of it, so that the source is divided once for all ranges.
+        """Return a range of the pieces."""
+        # Wraps these splits instead of copying them, so that the source is divided once for all ranges.
         return Splits((self,), start=start, stop=stop)
 
 
@@ -294,9 +294,9 @@ class Rows:
         reader: makes items of the rows of a partition.
         is_ordered: whether the items have an encounter order; None: if those had it that were written.
         why: what the rows are moved or read again for, in words.
-        counted: what decides how many targets there are, in words.
-        notes: what else a reader of the plan should know of the stage that begins here.
-        has_rest: items that the vertices did not ask for may follow, from the same source.
+        counted: what determines the number of targets, in words.
+        notes: further notes on the stage that begins with these rows.
+        has_rest: further items of the same source may follow.
     """
 
     taken: tuple[Taken, ...]
@@ -315,8 +315,9 @@ class Taken:
     """Rows of a vertex.
 
     Attributes:
-        port: which of them.
-        behind: how many targets precede its first one; below 0: how many of those of the vertex are not read.
+        port: the rows that are read.
+        behind: the number of targets before its first one; below 0: the number of the vertex's targets that are not
+            read.
         as_items: rows of another channel are read as items.
     """
 
@@ -359,13 +360,13 @@ class Vertex:
     """The work of each task of a stage: read a partition of an input, run its operations, write rows.
 
     Attributes:
-        output: makes rows of the items of a task.
-        is_kept: the rows are written once, when the first job needs them, and stay where they are.
-        first: the number of its first partition; those before ran in earlier waves, or belong to the other side.
+        output: the sink that makes rows of the items of a task.
+        is_kept: the rows are written once, when the first job needs them, and stored.
+        first: the number of its first partition; earlier ones ran in earlier waves, or belong to the other side.
         step: the operation that it belongs to.
-        does: what the tasks do to the items before they write them, in words, if that is worth a line.
-        notes: what else a reader of the plan should know of these tasks.
-        decided: what was decided of the functions that the output runs.
+        does: a description of the tasks' work on the items before they write them, if it is worth a line.
+        notes: further notes on these tasks.
+        decided: the decisions on the functions that the output runs.
     """
 
     inputs: Items
@@ -379,7 +380,7 @@ class Vertex:
 
 
 class _Calls(Sequence[StageCall]):
-    """Calls one after another. To add one copies few of them, so that thousands can be added one by one."""
+    """A sequence of calls. Appending copies only a few of them, so that thousands can be added one by one."""
 
     __slots__ = ("_full", "_last", "_size")
 
@@ -387,7 +388,7 @@ class _Calls(Sequence[StageCall]):
         self._full, self._last, self._size = full, last, size
 
     def then(self, applied: Sequence[StageCall]) -> _Calls:
-        """Return these, and others behind them."""
+        """Return these calls followed by others."""
         last, size = (*self._last, *applied), self._size + len(applied)
         return _Calls(self._full, last, size) if len(last) < _MANY else _Calls((*self._full, last), (), size)
 
@@ -446,7 +447,7 @@ def one_after_another(inputs: Items) -> Items:
 
     A stream that is concatenated with itself 60 times has more pieces than could ever be listed.
     """
-    # Neighbours alone: what is read from a shuffle has its place in the order, too.
+    # Only neighbours: the rows of a shuffle have a position in the order, too.
     groups = ((is_splits, tuple(group)) for is_splits, group in groupby(inputs, lambda each: isinstance(each, Splits)))
     joined = ((Splits(group),) if is_splits and len(group) > 1 else group for is_splits, group in groups)  # type: ignore[arg-type]
     return tuple(chain.from_iterable(joined))
@@ -462,7 +463,7 @@ def in_one_task(inputs: Items) -> Items:
 
 def is_one_task(inputs: Items) -> bool:
     """Return whether it is known before the run that all items are in one partition."""
-    # Each input has partitions of its own.
+    # Each input has its own partitions.
     if len(inputs) != 1:
         return False
     (each,) = inputs

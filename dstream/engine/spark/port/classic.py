@@ -46,7 +46,7 @@ def placed_by_hash(frame: DataFrame, partitions: int, place: Column) -> DataFram
 
     Args:
         frame: the rows.
-        partitions: how many partitions there are.
+        partitions: the number of partitions.
         place: an int of each row, from 0 to `partitions` - 1.
     """
     from pyspark.sql import functions
@@ -93,7 +93,7 @@ def _rotated(number: int, bits: int) -> int:
 
 
 _has = functools.cache(has)
-"""The answers of `has`: the PySpark of a process stays the same."""
+"""`has`, cached: the PySpark of a process does not change."""
 
 _DESCRIPTION = "spark.job.description"
 _GROUP = "spark.jobGroup.id"
@@ -104,7 +104,7 @@ _ROWS_OF_A_BATCH = 64
 _LONGEST_CANCEL = 10.0
 _BETWEEN_CANCELS = 0.05
 _defining = RenewedLock()
-"""Held while a function is defined: all threads share the setting of the interpreter that runs it."""
+"""Acquired while a function is defined: all threads share the setting of the interpreter that runs it."""
 
 
 class ClassicPort:
@@ -122,12 +122,12 @@ class ClassicPort:
         self._java_memory: int | None = None
 
     def cores(self) -> int:
-        """Ask anew each time: executors come and go. PySpark (4.3) would ask twice for it."""
+        """Return the present number of cores: executors come and go. PySpark (4.3) would call Java twice for it."""
         java: Any = self.session.sparkContext._jsc
         return int(java.defaultParallelism())
 
     def java_memory(self) -> int:
-        """Ask Java once: its memory may come from a command, a setting or the environment."""
+        """Return Java's memory, requested once: a command, a setting or the environment may determine it."""
         if self._java_memory is None:
             java: Any = self.session.sparkContext._jvm
             most = int(java.Runtime.getRuntime().maxMemory())
@@ -169,7 +169,7 @@ class ClassicPort:
         return True
 
     def column(self, name: str) -> Column:
-        """Make it once: PySpark (4.3) asks Java fifteen times for each."""
+        """Return a column, made once: PySpark (4.3) calls Java fifteen times for each."""
         if name not in self._columns:
             from pyspark.sql import functions
 
@@ -224,7 +224,7 @@ class ClassicPort:
             context.setLocalProperty(CARRIED, stage)
             yield
         finally:
-            with suppress(Exception):  # Spark may have died, which the job's own exception says.
+            with suppress(Exception):  # Spark may have died, which the job's own exception reports.
                 context.setLocalProperty(CARRIED, None)  # type: ignore[arg-type]  # None removes it
 
     def may_carry(self) -> bool:
@@ -238,10 +238,10 @@ class ClassicPort:
 
     @functools.cached_property
     def _lets_carry(self) -> bool:
-        """Whether workers get modules without a plan, threads have properties of their own, which are not logged.
+        """Whether workers get modules without a plan, and threads have their own properties, which are not logged.
 
-        Spark writes the properties of each job into its event log, as they are (4.3): what the functions and the source
-        of a stage know, such as the password of a database, and tens of kilobytes for each job.
+        Spark writes the properties of each job into its event log, in plain text (4.3): also the captures of a stage,
+        such as the password of a database, and tens of kilobytes for each job.
         """
         from py4j.clientserver import ClientServer
 
@@ -250,7 +250,7 @@ class ClassicPort:
         return self._code is None and isinstance(context._gateway, ClientServer) and not are_written
 
     def local_folder(self) -> str | None:
-        """Return the folder in which PySpark (4.3) has files of its own: Java removes it, also if this process dies."""
+        """Return the folder of PySpark's own files (4.3): Java removes it, also if this process dies."""
         context: Any = self.session.sparkContext
         folder: str = context._temp_dir
         return folder if self._code is None else None
@@ -266,10 +266,10 @@ class ClassicPort:
         from py4j.protocol import Py4JError
 
         if self.is_running():
-            with suppress(Py4JError, ConnectionError):  # A JVM that has died keeps nothing.
+            with suppress(Py4JError, ConnectionError):  # A JVM that has died stores nothing.
                 # No RDD runs. A frame that was checkpointed is a plan of one node, and inside of it is the only handle
                 # by which Spark (4.3) releases the rows before Java's garbage collector runs; `unpersist()` of a frame
-                # is for what `persist()` kept.
+                # only releases rows of `persist()`.
                 executed: Any = pinned._jdf
                 executed.queryExecution().analyzed().rdd().unpersist(False)
 
@@ -300,7 +300,7 @@ class ClassicPort:
         from py4j.protocol import Py4JError
 
         if self.is_running():
-            with suppress(Py4JError, OSError):  # A JVM that has died keeps nothing.
+            with suppress(Py4JError, OSError):  # A JVM that has died stores nothing.
                 broadcast.destroy()
 
     def sums(self, adding: Any) -> Any:
@@ -324,7 +324,7 @@ def _frame_of_stream(session: SparkSession, table: pa.Table) -> DataFrame:
 
 
 class ClassicJobs:
-    """Jobs of a job group, or with a job tag where the user's thread has a group of its own."""
+    """Jobs of a job group, or with a job tag if the user's thread has its own group."""
 
     def __init__(self, context: SparkContext, tag: str) -> None:
         self._context = context
@@ -336,7 +336,7 @@ class ClassicJobs:
     def named(self, description: str) -> Iterator[None]:
         """Set the description in the thread's local properties.
 
-        An iterator that Spark makes meanwhile keeps the words for the jobs that it starts later.
+        An iterator that Spark creates meanwhile uses the description for the jobs that it starts later.
         """
         context = self._context
         theirs, their_group = context.getLocalProperty(_DESCRIPTION), context.getLocalProperty(_GROUP)
@@ -348,7 +348,7 @@ class ClassicJobs:
             yield
         finally:
             self._named -= 1
-            with suppress(Exception):  # Spark may have died, which the job's own exception says.
+            with suppress(Exception):  # Spark may have died, which the job's own exception reports.
                 context.setLocalProperty(_DESCRIPTION, theirs)  # type: ignore[arg-type]  # None removes it
                 if self._is_tagged:
                     context.removeJobTag(self._tag)
@@ -391,9 +391,9 @@ class ClassicJobs:
 
 @contextmanager
 def _interpreter_of_the_driver(context: SparkContext) -> Iterator[None]:
-    """Set this interpreter for the function that is defined meanwhile, also in a session that the user started.
+    """Select this interpreter for functions that are defined in the block, also in a session that the user started.
 
-    PySpark would take the first `python3` on the PATH, which may know nothing of this environment.
+    PySpark would take the first `python3` on the PATH, which may lack this environment's packages.
     """
     if "PYSPARK_PYTHON" in os.environ:
         yield

@@ -1,6 +1,6 @@
 """Code of the driver on the workers of a cluster, which have no access to the driver's folders.
 
-dstream, its short names and the user's own modules travel as zip files. What is installed on the driver
+dstream, its short names and the user's own modules are sent as zip files. Packages that are installed on the driver
 (the standard library, site-packages) must be installed on the workers too.
 """
 
@@ -47,7 +47,7 @@ class Code:
         self._folder: Path | None = None
 
     def of_clone(self, send: Callable[[str], object]) -> Code:
-        """Return a sender of modules to the workers of a clone of the session, which has those that were sent here."""
+        """Return a sender of modules to the workers of a clone of the session, which has all modules sent so far."""
         code = Code(send)
         with self._lock:
             code._known = set(self._known)
@@ -76,7 +76,7 @@ class Code:
             self._folder = Path(tempfile.mkdtemp(prefix="dstream-code-"))
             atexit.register(in_this_process(shutil.rmtree, self._folder, ignore_errors=True))
         self._zips += 1
-        # Spark keeps files by their names: two contexts of one session must not share one.
+        # Spark stores files by name: two contexts of one session must not share one.
         archive = self._folder / f"{self._folder.name}-{self._zips}.zip"
         _write(archive, places)
         search_path = list(sys.path)
@@ -86,7 +86,7 @@ class Code:
 
 
 def _places(name: str) -> Iterator[Path]:
-    """Give the file or the folders of a top-level module that workers lack."""
+    """Yield the file or the folders of a top-level module that workers lack."""
     module = sys.modules.get(name)
     if name in _OURS and _is_ours(name):
         yield _home() / name
@@ -136,7 +136,7 @@ def _files(module: ModuleType) -> Iterator[Path]:
 
 
 def _is_of_the_user(place: Path) -> bool:
-    """Return whether `place` lies in a folder of the search path, and is not installed, nor of one job alone."""
+    """Return whether `place` is in a folder of the search path, and is neither installed nor of one job alone."""
     folder = str(place.parent)
     return not is_installed(str(place)) and folder in map(os.path.abspath, sys.path) and not is_of_a_job(folder)
 
@@ -157,7 +157,7 @@ def _files_by_name(places: list[Path]) -> dict[Path, Path]:
 
 
 def _contents(place: Path) -> Iterator[Path]:
-    """Give the files of a package, without caches, hidden folders and data; or the one file of a module."""
+    """Yield the files of a package, without caches, hidden folders and data; or the one file of a module."""
     folders = [place]
     while folders:
         current = folders.pop()
@@ -166,7 +166,7 @@ def _contents(place: Path) -> Iterator[Path]:
         if current.is_dir():
             if not _leads_back(current):
                 folders += (entry for entry in current.iterdir() if not entry.name.startswith((".", "__pycache__")))
-        # A link to what is not there is no file.
+        # A broken link is no file.
         elif current.is_file() and (current.suffix == ".py" or current.stat().st_size <= _LARGEST_FILE):
             yield current
 

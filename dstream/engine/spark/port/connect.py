@@ -2,10 +2,10 @@
 
 Spark Connect (4.3) lacks: the number of partitions of a frame, which a job counts; accumulators, so that
 the number of items read is not shown; rows that are cached for a session are not visible to another, not even to its
-clone. They stay on the server until Java's garbage collector runs, after the client has released them.
+clone. They remain on the server until Java's garbage collector runs, after the client has released them.
 
-Rows are kept by local checkpoints, as in a classic session. `persist()` is no way to keep them: Spark finds what it
-holds by comparing plans, so that a second stream of the same functions would be given the rows of the first.
+Rows are stored by local checkpoints, as in a classic session. `persist()` is unsuitable: Spark finds cached rows by
+comparing plans, so that a second stream of the same functions would read the rows of the first.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _in_thread = threading.local()
 
 
 def _bytes_of(setting: str) -> int:
-    """Return the size that a setting of Spark's names, of mebibytes where no unit is given; 1 GiB if it cannot be read.
+    """Return the size of a Spark setting, in mebibytes if it has no unit; 1 GiB if it cannot be parsed.
 
     Example:
         >>> _bytes_of("512m"), _bytes_of("2")
@@ -77,7 +77,7 @@ class ConnectPort:
         session.registerProgressHandler(_on_progress)
 
     def cores(self) -> int:
-        """Return it as it was at first, when a job over a range was run, which has as many partitions."""
+        """Return the initial number of cores: the number of partitions of a job over a range."""
         if self._cores is None:
             self._cores = self.partitions(self.session.range(_MANY))
         return self._cores
@@ -97,13 +97,13 @@ class ConnectPort:
             return False
         try:
             self.session.conf.get("spark.sql.adaptive.enabled")
-        except Exception:  # Those of gRPC and of PySpark have no class in common.
+        except Exception:  # The exceptions of gRPC and of PySpark have no class in common.
             return False
         return True
 
     def with_settings(self, settings: Mapping[str, str]) -> ConnectPort:
         clone: Any = self.session.cloneSession()
-        # A clone begins with those of PySpark, which go on for ten minutes.
+        # A clone begins with PySpark's policies, which retry for ten minutes.
         clone.client.set_retry_policies(self.session.client.get_retry_policies())
         self.clones.add(clone)
         weakref.finalize(clone, _end, clone.client).atexit = False
@@ -173,7 +173,7 @@ class ConnectPort:
         return None
 
     def send_to_all(self, name: str, payloads: Sequence[Any], holder: object) -> InFile:
-        """Send a file, in pieces: a message has a maximal size. The server keeps it until the session ends (4.3)."""
+        """Send a file, in pieces: a message has a maximal size. The server stores it until the session ends (4.3)."""
         with tempfile.TemporaryDirectory(prefix="dstream-") as folder:
             path = os.path.join(folder, name)
             with open(path, "wb") as file:
@@ -210,7 +210,7 @@ class ConnectJobs:
             self._count(-1)
 
     def cancel(self) -> None:
-        """Interrupt the operations, also that of a loop between two items; one on its way is asked for again."""
+        """Interrupt the operations, also of a loop between two items; repeat it for operations in transit."""
         until = time.monotonic() + _LONGEST_CANCEL
         while not self._session.interruptTag(self._tag) and self._running and time.monotonic() < until:
             time.sleep(_BETWEEN_CANCELS)
@@ -249,7 +249,7 @@ def _followed(first: list[Row], rows: Iterator[Row]) -> Iterator[Row]:
 
 @contextmanager
 def _active(session: Any) -> Iterator[None]:
-    """Make a session that of the thread: a frame that the server keeps is taken for one of that session (4.3)."""
+    """Make a session the active one of the thread: the client attributes a frame on the server to it (4.3)."""
     thread, theirs = type(session)._active_session, type(session).getActiveSession()
     thread.session = session
     try:

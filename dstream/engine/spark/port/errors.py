@@ -1,7 +1,7 @@
 """Errors of Spark in plain words: failed jobs, missing packages on workers, Ctrl-C, forked processes.
 
-The text of such an error holds pages of Java. Here it is searched for what is known to happen; all of
-it stays in `dstream.failure(error).remote_traceback`.
+The text of such an error contains pages of Java. This module searches it for known causes; the full text remains in
+`dstream.failure(error).remote_traceback`.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ def interruptible(cancel: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def cancelling() -> Iterator[None]:
-    """Handle Ctrl-C by canceling `interruptible` waits, unless the user has a handler of their own.
+    """Handle Ctrl-C by canceling `interruptible` waits, unless the user has set a handler.
 
     Python's own handler, which notebooks have, lets PySpark 4.3 wait for the end of the job before a
-    KeyboardInterrupt is raised; that of PySpark cancels the jobs of everybody who shares Spark.
+    KeyboardInterrupt is raised; PySpark's handler cancels the jobs of all users of the same Spark.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not _is_replaced(before):
@@ -84,7 +84,7 @@ def cancelling() -> Iterator[None]:
 
 @contextmanager
 def keeping_cancellation() -> Iterator[None]:
-    """Keep the handler of `cancelling` while Spark starts: a SparkContext of the main thread sets its own (4.3)."""
+    """Retain the handler of `cancelling` while Spark starts: a SparkContext of the main thread sets its own (4.3)."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -98,7 +98,7 @@ def _is_replaced(handler: Any) -> bool:
 
 
 def _cancel_and_interrupt(number: int, frame: object) -> None:
-    # In a thread of its own: the connection of this one to Java may be waiting for an answer.
+    # In another thread: the connection of this one to Java may be waiting for a reply.
     cancelling = threading.Thread(target=_cancel, args=(list(_awaited),), name="dstream-cancel", daemon=True)
     cancelling.start()
     cancelling.join(_LONGEST_CANCEL)
@@ -108,7 +108,7 @@ def _cancel_and_interrupt(number: int, frame: object) -> None:
 def _cancel(awaited: list[tuple[int, Callable[[], None]]]) -> None:
     # The innermost wait first: it has the job that runs.
     for process, cancel in reversed(awaited):
-        # What keeps Spark from being asked, such as a Java process that is gone, has ended the jobs as well.
+        # A failure to reach Spark, such as a Java process that has exited, has ended the jobs as well.
         with suppress(Exception):
             if process == os.getpid():
                 cancel()
@@ -145,11 +145,11 @@ class LookedAt(NamedTuple):
 
 
 def lacking_on_workers(text: str, session: Any) -> SetupError | None:
-    """Return the error that lists what workers lack, if the text of a failed job shows that something is missing.
+    """Return the error that lists what workers lack, if the message of a failed job shows that something is missing.
 
     Args:
-        text: that of Spark's exception.
-        session: where a job may look; None if none may.
+        text: the message of Spark's exception.
+        session: the session in which a job may check; None if none may.
     """
     found = _words(text, session)
     if found is None:
@@ -170,7 +170,7 @@ def _words(text: str, session: Any) -> str | None:
     lacks = _NO_MODULE.search(text)
     if lacks is None and not _TWO_PYTHONS.search(text):
         return None
-    # Only now, since it runs a job: the text reports that a package or the right Python is missing.
+    # Only now, since it runs a job: the message reports that a package or the right Python is missing.
     seen = None if session is None else seen_by_a_task(session)
     if _TWO_PYTHONS.search(text):
         theirs = "another Python" if seen is None else _shown(seen)
@@ -213,7 +213,7 @@ def seen_by_a_task(session: Any) -> LookedAt | None:
     try:
         [row] = session.range(1).select(udf(names["look"], "string", useArrow=False)("id")).collect()
         return LookedAt(*json.loads(row[0]))
-    except Exception:  # the failure that is explained stays the one that counts
+    except Exception:  # the failure that is being explained takes precedence
         return None
 
 
@@ -222,10 +222,10 @@ R = TypeVar("R")
 
 
 class _Trouble(NamedTuple):
-    """The meaning of a text of Spark's.
+    """The meaning of a message of Spark.
 
     Attributes:
-        sign: found in the text, as a regular expression.
+        sign: a regular expression that matches the message.
         words: what happened.
         advice: what to do.
     """
@@ -253,7 +253,7 @@ _GONE = _Trouble(
     "Spark's Java process is gone: it was killed, crashed, or ran out of memory",
     "start this process again; if memory was short, connect(config={'spark.driver.memory': '4g'}) gives it more",
 )
-# The first sign that is found decides, so a lost Java process, whose signs many texts contain, is last.
+# The first sign that matches decides, so a lost Java process, whose signs many messages contain, is last.
 _TROUBLES = (
     _UNREACHABLE,
     _Trouble(
@@ -311,7 +311,7 @@ def translated(session: Any = None) -> Iterator[None]:
     """Turn Spark's exceptions into the user's own, or into an `EngineError` in plain words.
 
     Args:
-        session: that of Spark, where a small job may look for packages that workers lack.
+        session: the Spark session, in which a small job may check for packages that workers lack.
 
     Raises:
         SetupError: the Python of the workers lacks what dstream needs.
@@ -335,15 +335,15 @@ def translated(session: Any = None) -> Iterator[None]:
     arrived = from_worker(text, SECRET) or lacking_on_workers(text, session) or ended(of_spark)
     if is_full():
         raise arrived from of_spark
-    # Nothing of Spark's in the chain; what the user's function raised it from stays.
+    # Nothing of Spark's in the chain; the cause in the user's function is retained.
     raise arrived from arrived.__cause__
 
 
 def translating(method: Callable[P, R]) -> Callable[P, R]:
     """Return `method` with its exceptions `translated`.
 
-    A context manager would do as a decorator too, and leave a frame of the standard library between the user's
-    call and ours, where one looks for the place of that call.
+    A context manager would also work as a decorator, but leave a frame of the standard library between the user's call
+    and dstream's, which would hide the source location of the call.
     """
 
     @functools.wraps(method)
@@ -393,7 +393,7 @@ def _was_interrupted(error: BaseException) -> bool:
 
 
 def innermost(error: BaseException) -> str:
-    """Return the innermost cause in the text of Spark's exception, without Java's stack."""
+    """Return the innermost cause in the message of Spark's exception, without Java's stack."""
     stripped = [line.strip() for line in str(error).partition("JVM stacktrace")[0].splitlines()]
     lines = [line for line in stripped if line and not line.startswith("SQLSTATE:")]
     if len(lines) > 1 and lines[1].startswith(": "):  # py4j puts the call that failed before it
@@ -440,9 +440,10 @@ def talks_to_a_server() -> None:
 
 
 def left_to_parent(held: H) -> H:
-    """Return `held`, which talks to Spark when it ends, and lives for ever in processes that are forked meanwhile.
+    """Return `held`, which calls Spark when it is destroyed, and is never destroyed in forked child processes.
 
-    An iterator would stop Spark, on the socket of the parent, from sending more; a frame would release its rows (4.3).
+    In a child, an iterator would stop Spark from sending more, on the socket of the parent; a frame would release its
+    rows (4.3).
     """
     _of_parent.add(held)
     return held
@@ -454,7 +455,7 @@ def _after_fork() -> None:
     context = getattr(pyspark, "SparkContext", None)  # It may be half imported.
     _is_forked = _talks_to_a_server or (context is not None and context._gateway is not None)
     for held in _of_parent:
-        # A reference that nothing gives back: the object is never destroyed, so its `__del__` never talks to Spark.
+        # A reference that is never released: the object is never destroyed, so its `__del__` never calls Spark.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(held))
 
 

@@ -67,7 +67,7 @@ class Port(Protocol):
         ...
 
     def is_running(self) -> bool:
-        """Return whether Spark was not stopped, as far as this process may ask it."""
+        """Return whether Spark is running, as far as this process can check it."""
         ...
 
     def is_alive(self) -> bool:
@@ -96,10 +96,10 @@ class Port(Protocol):
         """Return the results of `function` for each partition of `frame`, on an interpreter with the user's modules.
 
         Args:
-            frame: what it reads.
-            function: takes the Arrow batches of a partition, and gives others.
-            schema: the columns that it gives.
-            names: the columns of `frame`, where they are known: Spark is not asked for them then.
+            frame: the input.
+            function: takes the Arrow batches of a partition, and yields others.
+            schema: the columns of its results.
+            names: the columns of `frame`, if known, which avoids a request to Spark.
         """
         ...
 
@@ -108,7 +108,7 @@ class Port(Protocol):
 
         Args:
             frame: the rows.
-            partitions: how many partitions there are.
+            partitions: the number of partitions.
             place: an int of each row, from 0 to `partitions` - 1.
         """
         ...
@@ -121,13 +121,13 @@ class Port(Protocol):
         """Run a job and return the Arrow batches of `frame`, in order.
 
         Args:
-            frame: what is computed.
-            stage: what the job carries for its tasks.
+            frame: the frame to compute.
+            stage: the pickled stage that the job carries for its tasks.
         """
         ...
 
     def may_carry(self) -> bool:
-        """Return whether a job may carry the last pickle of this thread, which no plan has to know of."""
+        """Return whether a job, instead of its plan, may carry the last pickle of this thread."""
         ...
 
     def local_folder(self) -> str | None:
@@ -135,7 +135,7 @@ class Port(Protocol):
         ...
 
     def pinned(self, frame: DataFrame) -> DataFrame:
-        """Return `frame` so that it is computed once, by the next job, and kept where it was computed."""
+        """Return `frame` so that it is computed once, by the next job, and stored where it was computed."""
         ...
 
     def partitions(self, pinned: DataFrame) -> int:
@@ -147,7 +147,7 @@ class Port(Protocol):
         ...
 
     def in_turn(self, frame: DataFrame) -> Iterator[Row]:
-        """Give the rows of `frame` partition by partition, the next one computed while this one is looked at.
+        """Yield the rows of `frame` partition by partition, the next one computed while this one is read.
 
         The job, or the first of them, begins before this returns.
         """

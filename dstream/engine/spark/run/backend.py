@@ -54,14 +54,14 @@ class KnownPlans:
     """Functions that make parts of plans, with a cache of their results; nothing in it differs from job to job.
 
     Attributes:
-        numbers: returns *n* partitions, with their number in each.
-        places: returns the partition of each row among *n* targets, as a column.
+        numbers: returns *n* partitions, each with its number.
+        places: returns the target of each row among *n* partitions, as a column.
         carrying: returns the rows of *n* tasks, which find modules on a path and run the stage that their job
             carries.
     """
 
     def __init__(self, port: Port) -> None:
-        # A cache for each session: one on functions of the module would keep sessions alive for ever.
+        # A cache per session: a module-level cache would keep sessions alive for ever.
         remembering = functools.lru_cache(MOST_PLANS)
         self.numbers = remembering(functools.partial(_numbers, port))
         self.places = remembering(functools.partial(_places, port))
@@ -87,7 +87,7 @@ def _carrying(port: Port, numbers: Callable[[int], DataFrame], tasks: int, path:
 
 @functools.cache
 def schema_of_rows() -> StructType:
-    """Return the schema of rows, parsed; Spark would parse a text for every stage."""
+    """Return the schema of rows, parsed; Spark would parse a string for every stage."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(arrow_schema())
@@ -96,7 +96,7 @@ def schema_of_rows() -> StructType:
 def packed(stage: Stage | Piece) -> bytes:
     """Pickle a stage, or a piece of a source with its operations.
 
-    What its functions capture was checked when the run began (`dstream.plan.capture_checks`).
+    The captures of its functions were checked when the run began (`dstream.plan.capture_checks`).
 
     Raises:
         SerializationError: something else in it cannot travel.
@@ -111,7 +111,7 @@ LARGEST_PASSENGER = 4 * 2**20
 """The most bytes of splits, or of payloads for all, that travel with the function that needs them, to every task."""
 
 _SHARE_OF_ROW = 16
-"""Java's memory holds a row this many times: six times while one moves (4.3), and two or more tasks move some."""
+"""Java's memory contains a row this many times: six times during a transfer (4.3), with two or more tasks at once."""
 
 _MOST_SHIPPED = 2
 """The limit of all pieces of sources that this process sends together, in rows of the largest size."""
@@ -122,11 +122,11 @@ class SparkBackend:
 
     Attributes:
         port: the session.
-        worker_memory: how many bytes a worker may hold before operations spill.
-        caches: what is kept of `cache()` steps, also by another engine of the same context.
-        broadcast_limit: how many bytes the right side of a hash join without a limit of its own may have.
-        column_mode: whether functions are read, so that their expressions run in their place.
-        plans: parts of plans that do not differ from job to job.
+        worker_memory: the bytes of memory that a worker may use before operations spill.
+        caches: the contents of `cache()` steps, shared with other engines of the context.
+        broadcast_limit: the largest right side in bytes of a hash join without its own limit.
+        column_mode: whether functions are compiled to expressions, which run instead of them.
+        plans: cached parts of plans that all jobs share.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class SparkBackend:
         if not settings:
             return self
         port = self.port.with_settings(settings)
-        # The same caches: what was kept under other settings is read under these, too.
+        # The same caches: contents cached under other settings are read under these, too.
         return SparkBackend(port, self.worker_memory, self.caches, self.broadcast_limit, self.column_mode)
 
     def files_of_job(self, files: JobFiles | None) -> SentFiles | None:
@@ -208,7 +208,7 @@ class SparkBackend:
         return self.port.placed(self.port.frame_of(table), len(pieces), self.port.column("target"))
 
     def send_to_all(self, payloads: Sequence[Any], holder: object) -> Payloads:
-        """Have payloads at hand in every process of the workers, for as long as `holder` lives or longer."""
+        """Make payloads available in every worker process, at least for the lifetime of `holder`."""
         check_process()
         name = f"dstream-sent-{uuid.uuid4().hex}"
         if sum(map(len, payloads)) <= LARGEST_PASSENGER:
@@ -225,7 +225,7 @@ class SparkBackend:
         return placed.sortWithinPartitions(*map(self.port.column, ("target", "source", "sequence")))
 
     def beside(self, frame: DataFrame, targets: int) -> DataFrame:
-        """Return the rows with targets behind those of others, which `shuffled` brings into the same partitions."""
+        """Return the rows with targets after those of others, which `shuffled` brings into the same partitions."""
         return frame.withColumn("target", self.port.column("target") + targets)
 
     def setting(self, name: str) -> str:
@@ -273,7 +273,7 @@ def _refusal(column: str, kind: pa.DataType, instead: str) -> str:
 
 
 def frame_of_rows(frame: DataFrame, schema: pa.Schema, backend: SparkBackend) -> DataFrame:
-    """Return a DataFrame of the Arrow batches that the payloads of `frame` hold, in the columns of `schema`."""
+    """Return a DataFrame of the Arrow batches in the payloads of `frame`, in the columns of `schema`."""
     columns, path = columns_of_spark(schema), search_path()
 
     def dstream_columns(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -57,7 +57,7 @@ class SparkEngine:
 
     def submit(self, end: End | Several) -> Submitted:
         """Return a run of the plan on Spark."""
-        # Looked for now: a run in a thread of its own has no frame of the user's above it.
+        # Determined now: a run in another thread has no user's frame on its stack.
         call = None if end.label() else Call.of_user()
         return Submitted(functools.partial(self._run, end, call))
 
@@ -111,7 +111,7 @@ class SparkEngine:
         return RemoteTasks(replace(run, recovered=begun.recovered, begun=(begun.graph, dict(begun.actions))))
 
     def data_frame(self, splits: Sequence[Any], schema: Any) -> DataFrame:
-        """Return a lazy DataFrame over splits with `read_arrow`; each is read by one task, whenever Spark asks."""
+        """Return a lazy DataFrame over splits with `read_arrow`; one task reads each, whenever Spark computes it."""
         self._backend.check_running()
         return frame_of_splits(splits, schema, self._backend)
 
@@ -147,7 +147,7 @@ def _result(end: End | Several, run: SparkRun) -> Any:
 
 
 def _partitions(inputs: Items, run: SparkRun) -> list[Iterator[Any]]:
-    """Return one lazy iterator for each partition, in encounter order; each runs a job of its own."""
+    """Return one lazy iterator for each partition, in encounter order; each runs its own job."""
     iterators: list[Iterator[Any]] = []
     for segment in run.flow(inputs).segments:
         if isinstance(segment, SplitSegment):
@@ -156,7 +156,7 @@ def _partitions(inputs: Items, run: SparkRun) -> list[Iterator[Any]]:
             )
         else:
             pinned = run.runner.port.pinned(segment_rows(segment, WriteItems(), 0, run.runner))
-            # What `peek` saw in partitions of which there are no more now is given with the first one.
+            # The `peek` rows of partitions that no longer exist are read with the first one.
             beyond = f" or (channel > {ITEMS} and source >= {segment.partitions})"
             frames = (
                 pinned.where(f"source = {number}{'' if number else beyond}") for number in range(segment.partitions)

@@ -1,7 +1,7 @@
 """`SparkRun`: one run of a plan on Spark, with its results or loops in the driver.
 
-Partitions run in waves. What a wave gives is kept on the executors, and the caller holds a bounded part of it at a
-time. How many partitions a wave has depends on how large those before them were.
+Partitions run in waves. The results of a wave are stored on the executors, and the caller holds a bounded part of them
+in memory at a time. The number of partitions of a wave depends on the sizes of earlier ones.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ __all__ = [
 
 
 BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
-"""Spark's own setting: how many bytes its joins send to every task; below 0, none. A lower bound counts here too."""
+"""Spark's own setting: the largest side in bytes that its joins broadcast; below 0, none. It also bounds ours."""
 
 _UNSET = 10 * 2**20
 """The bound of a Spark whose user has set none (4.3): it is not known whether the same one was set."""
@@ -84,13 +84,13 @@ def facts_of(root: Node, runner: StageRunner, *, in_small_pieces: bool) -> Clust
 
     Args:
         root: the last core operation.
-        runner: where it runs, with the settings of the run.
-        in_small_pieces: what the caller holds is divided so that a task gives few items, for a loop in the caller.
+        runner: runs the stages, with the settings of the run.
+        in_small_pieces: the caller's items are divided so that a task emits few items, for a loop in the caller.
     """
     backend = runner.backend
     asked, cores = parallelism(root) or (1 if runner.options.is_one_task else None), backend.cores
     bound = largest_small_side({BROADCAST: backend.setting(BROADCAST)}, backend.worker_memory)
-    # Where the user has asked for a number of partitions, it holds.
+    # A number of partitions that the user has set takes precedence.
     few = _ITEMS_OF_A_SMALL_PIECE if in_small_pieces and asked is None else None
     return ClusterFacts(asked or cores, cores, bound, few, backend.broadcast_limit, backend.column_mode)
 
@@ -112,9 +112,9 @@ class SparkRun(PlanRun[LastRows]):
     """One run of a plan on Spark.
 
     Attributes:
-        in_small_pieces: what the caller holds is divided so that a task gives few items, for a loop in the caller.
-        files: hold what is large of the rows that go through this process; None if Spark moves all rows.
-        begun: the graph and the actions of a run that this process has begun; None: those of the plan.
+        in_small_pieces: the caller's items are divided so that a task emits few items, for a loop in the caller.
+        files: store the large payloads of rows that pass through this process; None if Spark moves all rows.
+        begun: the graph and the actions of a run that began in this process; None: those of the plan.
     """
 
     end: End | Several
@@ -174,28 +174,28 @@ class SparkRun(PlanRun[LastRows]):
 
     @functools.cached_property
     def _side_outputs(self) -> SideOutputActions | None:
-        """The actions on rows beside the items; None if the plan has neither `peek` steps nor guards."""
+        """The actions on side rows; None if the plan has neither `peek` steps nor guards."""
         notes = {} if self.recovered is None else self.recovered.actions()
         actions = notes | self.actions
         return SideOutputActions(actions) if actions else None
 
     @functools.cached_property
     def _running(self) -> SparkGraphRun:
-        # It has what a `cache()` keeps, which this run may still read when its context is closed.
+        # It references the contents of caches, which this run may still read after its context is closed.
         return SparkGraphRun(self.graph, self.facts, self.runner, self._side_outputs, self.files)
 
     def deliver(self, beside: SideRows) -> None:
-        """Run the actions on rows beside the items."""
+        """Run the actions on side rows."""
         if self._side_outputs is not None:
             self._side_outputs.deliver(beside.in_order())
 
     @property
     def has_letters(self) -> bool:
-        """Whether dead letters may come behind the items."""
+        """Whether dead letters may follow the items."""
         return self.recovered is not None and self.recovered.has_letters
 
     def flow(self, items: Items) -> OrderedSegments:
-        """Return where items of the graph are; the jobs run that are needed to know that."""
+        """Return the segments of the graph's items, after running the jobs that determine them."""
         with self.runner.waiting():
             return self._running.flow(items)
 
@@ -209,10 +209,11 @@ class SparkRun(PlanRun[LastRows]):
 
     @contextmanager
     def in_parts(self, frame: DataFrame) -> Iterator[tuple[int, Iterator[Row]]]:
-        """Run a job over rows of `WriteParts`; give how many bytes its items take, and the rows that carry them.
+        """Run a job over rows of `WriteParts`; yield the bytes of its items, and the rows that contain them.
 
-        The rows are in order. The first part of each partition is here; others stay where they were written, for as
-        long as the context lasts, and come one after another. The actions of `peek` steps have run before that.
+        The rows are in order. The first part of each partition is in this process; other parts remain where they were
+        written, for the lifetime of the context, and are fetched one by one. The actions of `peek` steps have run
+        before that.
         """
         pinned = self.runner.port.pinned(frame)
         try:
@@ -224,7 +225,7 @@ class SparkRun(PlanRun[LastRows]):
             self.runner.port.release(pinned)
 
     def _completed(self, rows: Iterable[Row], pinned: DataFrame) -> Iterator[Row]:
-        """Give the rows that carry items; where further parts wait, those too."""
+        """Yield the rows with items, including those of remaining parts."""
         for row in rows:
             if row.channel == ITEMS:
                 yield row
@@ -266,18 +267,18 @@ class SparkRun(PlanRun[LastRows]):
         return items
 
     def lazily(self, frame: DataFrame) -> Iterator[Any]:
-        """Run a job partition by partition and give its items."""
+        """Run a job partition by partition and yield its items."""
         for row in self._without_peeked(self.runner.rows_one_partition_at_a_time(frame)):
             yield from loads(row.payload)
 
     def _rows(self, frame: LastRows) -> Iterator[Row]:
-        """Run a job and give its rows; dead letters come behind the others."""
+        """Run a job and return its rows; dead letters follow the others."""
         if isinstance(frame, CarriedStage) or not self.has_letters:
             return self.runner.rows(frame)
         return self._with_letters(self.runner.port.pinned(frame), EVERYTHING)
 
     def _with_letters(self, pinned: DataFrame, port: OutputPort) -> Iterator[Row]:
-        """Give the rows of a port; dead letters come behind them, a part at a time."""
+        """Yield the rows of a port, followed by dead letters, a part at a time."""
         if not self.has_letters:
             return self.runner.rows(chosen_rows(pinned, port))
         items = self.runner.rows(chosen_rows(pinned, port.without_beside()))
@@ -313,7 +314,7 @@ class SparkRun(PlanRun[LastRows]):
                     yield row
                 else:
                     beside.add(row)
-        except GeneratorExit:  # Who asked for items wants no more; what was seen of those before is known.
+        except GeneratorExit:  # The reader of the items has stopped; what was seen of earlier items is delivered.
             if not is_forked():
                 outputs.deliver(beside.in_order(), before, counted)
             raise
@@ -326,11 +327,11 @@ _GROWTH = 4
 _WAVE_BYTES = 32 * 2**20
 """The target size of the output of a wave, unless it is no larger than the first one."""
 _HELD_BYTES = 32 * 2**20
-"""The bytes of a wave that come to the caller at once; the rest stays on the executors until the caller reads it."""
+"""The bytes of a wave that are sent to the caller at once; the rest remains on the executors until it is read."""
 
 
 def pulled(run: SparkRun, ending: Pulled) -> Iterator[Any]:
-    """Give the items of a run whose caller takes one after another."""
+    """Yield the items of a run whose caller pulls them one by one."""
     if not ending.ends:
         return endless(run, ending)
     items = waves(run, ending)
@@ -338,19 +339,19 @@ def pulled(run: SparkRun, ending: Pulled) -> Iterator[Any]:
 
 
 def part(items: Generator[Any, None, None], skipped: int, count: int) -> Iterator[Any]:
-    """Give some of the items, and end the run that gives them before the end is reported."""
+    """Yield a slice of the items, and end their run before the end is reported."""
     with closing(items):
         yield from some(items, skipped, count)
 
 
 def waves(run: SparkRun, ending: Pulled) -> Generator[Any, None, None]:
-    """Run some partitions, give their items, and go on with more only when asked; a limit looks at one first."""
+    """Run partitions wave by wave, and yield their items on request; with a limit, the first wave has one partition."""
     last = ending.limit
     with run:
         flow = run.flow(ending.inputs)
         if last is not None:
             flow = flow.pipe(operation(last))
-        # Few items are fetched at once, so that what `peek` saw of them precedes the first item.
+        # A small number of items is fetched at once, so that the `peek` actions run before the first item.
         is_short = last is not None and last.count <= FEW
         for segment in flow.segments:
             yield from wave_items(run, segment, is_short=is_short, has_limit=last is not None)
@@ -359,12 +360,12 @@ def waves(run: SparkRun, ending: Pulled) -> Generator[Any, None, None]:
 def wave_items(
     run: SparkRun, segment: Segment, *, is_short: bool = False, has_limit: bool = False
 ) -> Generator[Any, None, None]:
-    """Give the items of a segment, wave after wave.
+    """Yield the items of a segment, wave after wave.
 
     Args:
-        run: the run that wants them.
-        segment: where they are.
-        is_short: few items are asked for, which come at once.
+        run: the run that reads them.
+        segment: the segment.
+        is_short: few items are requested, which are fetched at once.
         has_limit: the first wave has one partition, since it may be enough.
     """
     if not isinstance(segment, SplitSegment):
@@ -377,7 +378,7 @@ def wave_items(
 
 
 def _all_of_few(run: SparkRun, segment: SplitSegment) -> Iterator[Any]:
-    rows_of_wave = segment_rows if run.has_letters else last_rows  # Dead letters come by a job of their own.
+    rows_of_wave = segment_rows if run.has_letters else last_rows  # Dead letters are fetched by a separate job.
     pieces, size = iter(segment.pieces), 1
     while wave := list(islice(pieces, size)):
         yield from run.items(rows_of_wave(SplitSegment(wave), WriteItems(), 0, run.runner))
@@ -396,7 +397,7 @@ def _in_parts(run: SparkRun, segment: SplitSegment, least: int) -> Iterator[Any]
 
 
 def endless(run: SparkRun, ending: Pulled) -> Iterator[Any]:
-    """Give an infinite stream chunk by chunk; each chunk of an endless part is computed again from its start."""
+    """Yield an infinite stream chunk by chunk; each chunk of an endless piece is computed again from its start."""
     with run:
         for segment in run.flow(ending.inputs).segments:
             if not isinstance(segment, SplitSegment):
@@ -414,7 +415,7 @@ def _chunks(flow: OrderedSegments, run: SparkRun) -> Iterator[Any]:
         except Exception:
             if size == 1:
                 raise
-            # The failing item may lie behind what the caller wants: come to it in smaller steps.
+            # The failing item may be after the items that the caller needs: approach it in smaller steps.
             size, growth = max(size // _GROWTH, 1), 1
             continue
         yield from chunk

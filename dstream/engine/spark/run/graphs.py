@@ -1,7 +1,7 @@
 """`SparkGraphRun`: a physical plan on Spark, as DataFrames of its vertices and jobs of its decisions.
 
 Spark plans a shuffle anew for each run, which costs more than all else in an epoch of few events; a job of one stage is
-planned once for all runs. So the rows of a small shuffle are sent to this process: large payloads stay in files of
+planned once for all runs. So the rows of a small shuffle are sent to this process: large payloads remain in files of
 this machine, and only their locations are sent.
 """
 
@@ -66,8 +66,8 @@ __all__ = ["SparkGraphRun"]
 
 
 _DEEPEST = 32
-"""The depth of a frame in stages at which its rows are kept: Spark plans a frame by recursion, and where
-that fails, at some 180 stages, the caller waits for ever (4.3)."""
+"""The depth of a frame in stages at which its rows are stored: Spark plans a frame by recursion, and when that fails, at
+about 180 stages, the caller waits for ever (4.3)."""
 
 
 _MOST_PAIRS = 64
@@ -81,9 +81,9 @@ class SparkGraphRun(GraphRun):
     """One run of a graph on Spark.
 
     Args:
-        graph: what runs.
-        outputs: takes what a job emits beside its items; None if nothing.
-        files: contain large payloads of the rows that pass through this process; None if none do.
+        graph: the graph that runs.
+        outputs: receives the side rows of jobs; None if there are none.
+        files: contain large payloads of the rows that pass through this process; None if there are none.
     """
 
     def __init__(
@@ -98,23 +98,25 @@ class SparkGraphRun(GraphRun):
         self._runner = runner
         self._outputs = outputs
         self._files = files
-        self._final: Vertex | None = None  # The rows of this one come to the caller, and no task reads them.
+        self._final: Vertex | None = None  # Its rows are sent to the caller, and no task reads them.
         self._frames: dict[int, DataFrame] = {}
         self._read_frames: dict[int, tuple[DataFrame, ExpectedRows | None]] = {}
         self._come: dict[int, bool] = {}  # Of the rows that a shuffle moves, whether they are sent to this process.
         self._handed_on: dict[int, list[Row]] = {}  # The rows of vertices that were sent to this process.
         self._rows_here: dict[int, tuple[tuple[Row, ...], ...]] = {}
         self._tables = PinnedTables(runner)
-        self._asked: set[int] = set()  # Vertices of which a decision wants to know something.
-        self._depths: dict[int, int] = {}  # How many stages Spark plans together for a frame.
-        self._held: list[object] = []  # What is found by its `id` must stay, so that no other object gets that.
+        self._asked: set[int] = set()  # Vertices about which a decision has requested a report.
+        self._depths: dict[int, int] = {}  # The number of stages that Spark plans together for a frame.
+        self._held: list[
+            object
+        ] = []  # Objects that are looked up by `id` must stay alive, so that the id is not reused.
 
     def flow(self, items: Items) -> OrderedSegments:
-        """Return items of the graph, as far as jobs have to run to know where they are."""
+        """Return the segments of items of the graph, after running the jobs that determine them."""
         return self._flow(self.decided(items))
 
     def last(self, are_read_twice: bool) -> tuple[LastRows, Finish]:
-        """Return the rows of the last job in this process, and the function that finishes them here.
+        """Return the rows of the last job in this process, and the function that finishes them in this process.
 
         Args:
             are_read_twice: whether the job is followed by another one, for other rows of the same frame.
@@ -140,7 +142,7 @@ class SparkGraphRun(GraphRun):
         return None
 
     def _needs_no_plan(self, vertex: Vertex, follow: int) -> bool:
-        """Return whether a vertex has such a segment, and its rows are read by one shuffle alone."""
+        """Return whether a vertex has a segment that needs no plan, and a single shuffle reads its rows."""
         if vertex.is_kept or id(vertex) in self._asked or id(vertex) in self._frames:
             return False
         match vertex.inputs:
@@ -150,7 +152,7 @@ class SparkGraphRun(GraphRun):
                 return self._come_here(rows, follow + 1)
         return False
 
-    # ---------------------------------------------------------------------------------- what decisions ask for
+    # ---------------------------------------------------------------------------------- requests of decisions
 
     def report(self, ask: Ask) -> Report:
         runner = self._runner.doing(ask.step, ask.purpose)
@@ -171,7 +173,7 @@ class SparkGraphRun(GraphRun):
 
     def _with_beside(self, ask: Ask, frame: DataFrame, runner: StageRunner, outputs: SideOutputActions) -> list[Any]:
         """Return the answer, and deliver the side rows: the reader of these may stop before it."""
-        # Of items only the places were asked for, so their payloads, which are most of the bytes, do not come.
+        # Only the positions of items were requested, so their payloads, which are most of the bytes, are not sent.
         payload = "payload" if ask.what == "rows" else f"case when channel > {ITEMS} then payload else X'' end payload"
         wanted = chosen_rows(frame, ask.port.with_beside())
         beside, asked = SideRows(), list[Row]()
@@ -195,7 +197,7 @@ class SparkGraphRun(GraphRun):
     # ----------------------------------------------------------------------------------------------------- vertices
 
     def _frame(self, vertex: Vertex) -> DataFrame:
-        """Return the rows of a vertex; those that are kept are computed by the first job that reads them."""
+        """Return the rows of a vertex; stored rows are computed by the first job that reads them."""
         for each in inputs_first(vertex, self._without_frame):
             if id(each) not in self._frames:
                 self._frames[id(each)] = self._made(each)
@@ -213,7 +215,9 @@ class SparkGraphRun(GraphRun):
         return [taken.vertex for each in inputs for taken in each.taken]
 
     def _made(self, vertex: Vertex) -> DataFrame:
-        before = vertex.first if vertex.is_kept else 0  # What is not kept runs in the job of those before it.
+        before = (
+            vertex.first if vertex.is_kept else 0
+        )  # A vertex that is not stored runs in the job of the earlier ones.
         made = rows_of(self._flow(vertex.inputs), vertex.output, self._runner_of(vertex), vertex.first, before)
         depth = 1 + max((self._depths[id(each)] for each in self._read_by(vertex)), default=0)
         is_kept = vertex.is_kept or depth == _DEEPEST
@@ -221,7 +225,7 @@ class SparkGraphRun(GraphRun):
         return self._runner.port.pinned(made) if is_kept else made
 
     def _runner_of(self, vertex: Vertex) -> StageRunner:
-        # Of what is asked for, some rows are looked at: a failure that is a row would not be seen.
+        # A request reads a subset of the rows: a failure that is sent as a row would be missed.
         options = self._runner.options
         return self._runner.with_options(
             replace(
@@ -261,7 +265,7 @@ class SparkGraphRun(GraphRun):
         return self._brought(each) if self._come_here(each) else self._moved(each)
 
     def _moved(self, each: Rows) -> Frame:
-        """Return rows that Spark brings to the tasks that read them, or that stay where they are."""
+        """Return rows that Spark shuffles to the tasks that read them, or that are not moved."""
         # Inputs that read the same rows differ in their calls alone: with one frame, Spark moves the rows once.
         if id(each.taken) not in self._read_frames:
             sent = self._sent(each)
@@ -274,7 +278,7 @@ class SparkGraphRun(GraphRun):
         return Frame(frame, self._count(each), each.reader, operations_of(each.applied), sent)
 
     def _come_here(self, each: Rows, follow: int = 0) -> bool:
-        """Return whether rows are shuffled through this process, behind at most `_DEEPEST` shuffles that are, too."""
+        """Return whether rows are shuffled through this process, after at most `_DEEPEST` shuffles of this kind."""
         if id(each.taken) not in self._come:
             self._come[id(each.taken)] = (
                 each.targets is not None
@@ -317,7 +321,7 @@ class SparkGraphRun(GraphRun):
         return self._handed_on[id(vertex)]
 
     def _sent(self, each: Rows) -> ExpectedRows | None:
-        """Return the numbers of rows sent to their readers; None: they stay where they are, or the run counts none."""
+        """Return the numbers of rows sent to their readers; None: they are not moved, or the run counts none."""
         is_counted = self._runner.options.counts_rows and each.targets is not None
         if not is_counted or any(counts_itself(taken.vertex.output) for taken in each.taken):
             return None

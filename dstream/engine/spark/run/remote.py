@@ -1,7 +1,7 @@
 """`RemoteTasks`: tasks on Spark for a run whose first tasks ran in this process.
 
-Decisions stay in this process, and so do the rows between tasks: what is large of them is in files of this machine,
-which the workers read and write.
+Decisions and the rows between tasks remain in this process: large payloads are in files of this machine, which the
+workers read and write.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TRAVELLING = 8 * 1024
 """The bytes of the rows of one input that travel with the next job, to each of its tasks."""
 
 _WAVE_BYTES = 16 * 2**20
-"""The bytes of pieces that this process holds itself which one job gets."""
+"""The bytes of in-memory pieces that one job gets."""
 
 
 class RemoteTasks:
@@ -49,13 +49,13 @@ class RemoteTasks:
         self._run = replace(run, runner=runner.with_options(replace(runner.options, hashes_without_seed=True)))
 
     def rows(self, run: InputsOfTasks, vertex: Vertex) -> Iterator[Row]:
-        """Give the rows of the last vertex, without those beside the items, which are delivered."""
+        """Yield the rows of the last vertex, without side rows, which are delivered."""
         runner = self._run.runner.doing(vertex.step, "")
         for segment, first in self._segments(run, vertex.inputs, vertex.first):
             yield from self._run.rows(_job(segment, vertex, first, runner))
 
     def rows_to_hand_on(self, run: InputsOfTasks, vertex: Vertex) -> Iterator[Row]:
-        """Give the same for other tasks; what is large of the rows stays in files."""
+        """Yield the rows for other tasks; large payloads remain in files."""
         runner = self._run.runner.doing(vertex.step, "moving its results")
         storing = run.files.storing(tempfile.gettempdir(), _TRAVELLING)
         runner = runner.with_options(replace(runner.options, storing=storing))
@@ -69,17 +69,17 @@ class RemoteTasks:
         self._run.deliver(beside)
 
     def items(self, run: InputsOfTasks, inputs: Items) -> Iterator[Any]:
-        """Give the items of inputs, as the caller asks for them."""
+        """Yield the items of inputs, as the caller requests them."""
         ending = self._run.graph.ending
         last = ending.limit if isinstance(ending, Pulled) else None
         for segment in chain.from_iterable(self._pulled(run, each) for each in inputs):
-            # No task reads beyond the limit: its piece may have no end, or a failure behind it.
+            # No task reads beyond the limit: its piece may be endless, or fail after it.
             wanted = segment if last is None else segment.pipe(operation(last))
             is_short = last is not None and last.count <= FEW
             yield from wave_items(self._run, wanted, is_short=is_short, has_limit=last is not None)
 
     def _pulled(self, run: InputsOfTasks, each: Input) -> Iterator[SplitSegment | DriverRows]:
-        """Give the same as `_of_input`; of a source no more pieces are asked for than one wave reads."""
+        """Yield the same as `_of_input`, but request only the pieces of one wave from a source."""
         if isinstance(each, Splits):
             yield SplitSegment(Pieces(map(packed, run.splits.pieces(each))))
         else:
@@ -92,7 +92,7 @@ class RemoteTasks:
     def _segments(
         self, run: InputsOfTasks, inputs: Items, first: int
     ) -> Iterator[tuple[SplitSegment | DriverRows, int]]:
-        """Give what jobs read, one after another, with the number of the first task of each."""
+        """Yield the inputs of the jobs in sequence, with the number of the first task of each."""
         for segment in chain.from_iterable(self._of_input(run, each) for each in inputs):
             yield segment, first
             first += len(segment.rows) if isinstance(segment, DriverRows) else len(list(segment.pieces))
@@ -117,7 +117,7 @@ def _job(segment: SplitSegment | DriverRows, vertex: Vertex, first: int, runner:
 
 
 def _waves(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, ...]]:
-    """Give pieces for one job after another; all of them together, unless they hold many items themselves."""
+    """Yield pieces for one job after another; all together, unless they contain many items."""
     wave: list[Piece] = []
     size = 0
     for piece in pieces:

@@ -92,7 +92,7 @@ class DriverRows:
     """A segment that reads rows which an earlier job has brought to this process.
 
     Attributes:
-        rows: those of each partition, in their order.
+        rows: the rows of each partition, in their order.
         sent: the rows to expect among them; None: they are not counted.
     """
 
@@ -164,7 +164,7 @@ def rows_of(flow: OrderedSegments, sink: Sink, runner: StageRunner, first: int =
     """
     frames = []
     for segment in flow.segments:
-        # A task of a frame asks Spark for its number, which counts all the frames of a union.
+        # A task of a frame gets its number from Spark, which counts the tasks of all frames of a union.
         frames.append(segment_rows(segment, sink, before if isinstance(segment, Frame) else first, runner))
         first += _partitions(segment)
     # An empty frame where there is nothing to read, since the caller needs one.
@@ -198,7 +198,7 @@ def _rows_input(segment: DriverRows, first_partition: int) -> RowsInput:
 
 
 def piece_rows(pieces: Sequence[Piece], sink: Sink, first_partition: int, runner: StageRunner) -> DataFrame:
-    """Return the rows that `sink` makes of some pieces, one task for each."""
+    """Return the rows that `sink` makes of pieces, one task for each."""
     # The pieces are sent to every task with the function; if they are large, each is sent to its own task, in a row.
     if sum(piece.size() for piece in pieces) > LARGEST_PASSENGER:
         return runner.stage(runner.backend.shipped(pieces), ShippedInput(first_partition), sink)
@@ -287,6 +287,6 @@ class CachedRows(HeldByContext):
         return Frame(self._items, self.partitions)
 
     def __iter__(self) -> Iterator[Any]:
-        """Give the items to this process: the local engine may find them if two threads run a plan of each engine."""
+        """Yield the items in this process: the local engine may read them if two threads run plans on both engines."""
         for row in self._runner.rows_one_partition_at_a_time(self._items):
             yield from loads(row.payload)

@@ -1,7 +1,7 @@
-"""`ServiceListener`: the end of shared services, of which workers learn by a listening socket.
+"""`ServiceListener`: notifies workers of the end of shared services, through a listening socket.
 
 Connections of workers wait in its queue until the run ends; if this process dies, they break, and the workers destroy
-what they have made as well.
+their services as well.
 """
 
 from __future__ import annotations

@@ -92,12 +92,12 @@ class OperationJobs:
         """Return an operation that counts items on the workers, if progress is shown, and Spark can count."""
         if self._operation is None:
             return None
-        # A method of the counts: one of `self` would keep it alive, and never be called.
+        # A method of the counts: a method of `self` would keep it alive, and never be called.
         weakref.finalize(self, self._counts.forget, self.tag)
         return self._counts.counting(self.tag)
 
     def facts(self) -> ProgressFacts:
-        """Ask Spark how far the newest job is."""
+        """Return the progress of the newest job, as Spark reports it."""
         facts, how_far = ProgressFacts(self.call.title(), self._counts.of(self.tag)), self._jobs.how_far()
         return facts if how_far is None else replace(facts, tasks=how_far.tasks, stage=how_far.stage)
 
@@ -114,10 +114,10 @@ class ItemCounts:
         self._accumulator: Any = None
 
     def counting(self, key: str) -> CountItems | None:
-        """Return an operation that counts items for `key`; None if Spark has no accumulators here."""
+        """Return an operation that counts items for `key`; None if this Spark has no accumulators."""
         with self._lock:
             if self._accumulator is None:
-                # One for all operations: PySpark keeps each accumulator as long as the process lives (4.3).
+                # One for all operations: PySpark retains each accumulator for the lifetime of the process (4.3).
                 self._accumulator = self._port.sums(_Sums())
         return None if self._accumulator is None else CountItems(self._accumulator, key)
 
@@ -169,12 +169,12 @@ class RunOptions:
         call: what the jobs are for.
         step: the operation that stages write rows for.
         services: where workers learn that the run has ended; None if none of them shares a service.
-        files: travel with the job; its tasks have plans of their own anyway.
-        storing: puts what is large of the rows into files; None: all of them come whole.
-        hands_failures_on: exceptions of stages are results, and Spark runs no task again; otherwise they fail the task.
-        counts_rows: stages report how many rows they have sent to each target, as those of an epoch do.
+        files: files that are sent with the job; its tasks have their own plans anyway.
+        storing: stores large payloads in files; None: all rows are sent with their payloads.
+        hands_failures_on: exceptions of stages are results, and Spark retries no task; otherwise they fail the task.
+        counts_rows: stages report the number of rows that they have sent to each target, as in an epoch.
         is_one_task: one task does all work, unless the plan has a number of tasks.
-        hashes_without_seed: tasks of this process, which has a seed of its own, write rows for the same targets.
+        hashes_without_seed: tasks of this process, which has another hash seed, write rows for the same targets.
     """
 
     work: OperationJobs | None = None
@@ -231,9 +231,9 @@ class StageRunner:
         return self._mapped(frame, self._packed(source, sink), names)
 
     def last_stage(self, source: SplitInput | RowsInput, sink: Sink) -> LastRows:
-        """Return the rows of a stage that reads no other one's, and whose rows come to this process."""
+        """Return the rows of a stage that reads no other stage, and whose rows are sent to this process."""
         pickled, tasks = self._packed(source, sink), source.tasks
-        # What a job carries travels with each of its tasks, where a plan travels once.
+        # A job's properties are sent with each of its tasks, a plan only once.
         is_small = len(pickled) <= MOST_CARRIED and tasks <= MOST_PLANS and self.options.files is None
         if is_small and self.port.may_carry():
             return CarriedStage(self.backend.plans.carrying(tasks, search_path()), carried(pickled))
@@ -275,7 +275,7 @@ class StageRunner:
             return self.port.partitions(pinned)
 
     def rows(self, rows: LastRows) -> Iterator[Row]:
-        """Run one job over all partitions and give its rows in order."""
+        """Run one job over all partitions and return its rows in order."""
         return _for_driver(self._all_rows(rows))
 
     def rows_to_hand_on(self, rows: LastRows) -> Iterator[Row]:
@@ -302,7 +302,7 @@ class StageRunner:
         return (row for batch in batches for row in zip(*(each.to_pylist() for each in batch.columns), strict=True))
 
     def rows_one_partition_at_a_time(self, frame: DataFrame) -> Iterator[Row]:
-        """Give the rows partition by partition, the next one computed while this one is looked at."""
+        """Yield the rows partition by partition, the next one computed while this one is read."""
         with translated(self.port.session), self._job():
             iterator = left_to_parent(self.port.in_turn(frame))
         yield from _for_driver(self._in_turn(iterator))
@@ -324,12 +324,12 @@ class StageRunner:
 
 
 def _for_driver(rows: Iterator[Row]) -> Iterator[Row]:
-    """Give the rows without those of watermarks and of counts, which are for tasks; raise the exception of a task."""
+    """Yield the rows except watermarks and counts, which are for tasks; raise the exception of a task."""
     return (row for row in _unfailed(rows) if row.channel not in (WATERMARKS, COUNTS))
 
 
 def _unfailed(rows: Iterator[Row]) -> Iterator[Row]:
-    """Give the rows; raise the exception that ended a task."""
+    """Yield the rows; raise the exception that ended a task."""
     for row in rows:
         if row.channel == FAILED:
             raise from_worker(bytes(row.payload).decode(), SECRET) or EngineError(

@@ -58,10 +58,10 @@ def spark_home() -> str:
 
 
 def find_java() -> Java:
-    """Return the Java that Spark will find.
+    """Return the Java that Spark will use.
 
     Raises:
-        SetupError: there is none, or it is too old; the message gives the command that installs one.
+        SetupError: there is none, or it is too old; the message contains the command that installs one.
     """
     home = os.environ.get("JAVA_HOME")
     path = os.path.join(home, "bin", "java") if home else shutil.which("java")
@@ -80,9 +80,9 @@ def find_java() -> Java:
 
 @functools.cache
 def answer_of(java: str) -> str | None:
-    """Return the output of `java -version`; it is asked once.
+    """Return the output of `java -version`, cached.
 
-    None if it is a stub without a Java behind it, as on macOS.
+    None if it is a stub without a Java installation, as on macOS.
     """
     try:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
@@ -126,10 +126,10 @@ def _is_new_debian() -> bool:
 
 
 MAKER = "dstream.session.class_archive"
-"""The module that makes an archive, in a process of its own."""
+"""The module that makes an archive, in a separate process."""
 
 _FORM = "1"
-"""Changes when an archive is made in another way, so that older ones are no longer used."""
+"""The version of the archive format; older archives are not used."""
 _FREE_BYTES = 2**30
 _NEXT_TRIAL = 7 * 24 * 60 * 60.0
 """Seconds until an archive is tried again that could not be made."""
@@ -182,7 +182,7 @@ class ClassArchive:
         return f'{_QUIET} "-XX:SharedArchiveFile={path}"'
 
     def is_wanted(self) -> bool:
-        """Return whether the archive is to be made: it is not there, has a place, and has not failed lately."""
+        """Return whether to make the archive: it does not exist, its folder is private, and none failed recently."""
         if self.path() is not None or not is_private(self.folder) or self.failed_at() is not None:
             return False
         with suppress(OSError):
@@ -214,7 +214,7 @@ class ClassArchive:
             )
 
     def discard(self) -> None:
-        """Remove the archive; its name is tried again after some days, not at once."""
+        """Remove the archive; its name is tried again only after several days."""
         path = self.path()
         if path is not None:
             with suppress(OSError):
@@ -246,8 +246,8 @@ def class_archive(java: Java) -> ClassArchive | None:
 def is_private(folder: Path) -> bool:
     """Return whether no other user can change the contents of a folder, whether or not it exists.
 
-    It and every folder above it belong to this user or to root, and no other user can write there, but into folders
-    whose entries belong to those who made them, such as `/tmp`.
+    It and every folder above it belong to this user or to root, and no other user can write there, except into sticky
+    folders, such as `/tmp`.
     """
     with suppress(OSError):
         if folder.is_symlink() or (folder.exists() and not _is_ours(folder.stat())):
@@ -283,7 +283,7 @@ def _caches(home: Path) -> Path:
 def _key(java: Java, jars: Path) -> str:
     """Return the name of an archive for this Java and these jars."""
     files = sorted((entry.name, entry.stat()) for entry in os.scandir(jars))
-    # An update in place changes what Java answers, or the sizes and times of the jars.
+    # An in-place update changes Java's output, or the sizes and times of the jars.
     facts: Sequence[object] = (
         _FORM,
         answer_of(java.path),

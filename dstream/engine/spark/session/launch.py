@@ -1,8 +1,8 @@
-"""Launch of the Spark session behind the contexts of this process, local or on a server.
+"""Launch of the Spark session of the contexts of this process, local or on a server.
 
 A session that the user started already is used and left running. Otherwise the first context starts one (`startup`),
-the following ones share it, and the last one to close stops it. On a server each context has a session of its own,
-which ends with it; the server runs on.
+the following ones share it, and the last one to close stops it. On a server each context has its own session, which
+ends with it; the server continues.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def connected_port(master: str | None, theirs: Any, settings: Mapping[str, str])
     """Return a port to a new session, on which the functions of this process run.
 
     Args:
-        master: the server; None for that of `theirs`.
-        theirs: a session of the user's.
+        master: the server; None for the server of `theirs`.
+        theirs: a user's session.
         settings: SQL settings of the new session.
 
     Raises:
@@ -94,7 +94,7 @@ def connected_port(master: str | None, theirs: Any, settings: Mapping[str, str])
             check_connect(session.version)
             for name, value in settings.items():
                 session.conf.set(name, value)
-            port.cores()  # A first job shows whether the interpreter of the server has what is needed.
+            port.cores()  # A first job shows whether the interpreter of the server has the packages.
         except PySparkException as error:
             lacking = lacking_on_workers(str(error), session)
             leave(port)
@@ -102,7 +102,7 @@ def connected_port(master: str | None, theirs: Any, settings: Mapping[str, str])
         except BaseException:
             leave(port)
             raise
-        # Few retries before this: a server that never answered is reported to the user within a second.
+        # Few retries before this: an unreachable server is reported to the user within a second.
         _retry(session, _RETRIES)
     except PySparkException as error:
         raise SetupError(f"{server} cannot run dstream: {ended(error)}") from error
@@ -137,10 +137,10 @@ def _retry(session: Any, times: int) -> None:
 
 @dataclass
 class _Running:
-    """The session that this module started, and how many contexts use it.
+    """The session that this module started, and the number of contexts that use it.
 
     Attributes:
-        archive: that of the classes of its Java, if it may have one.
+        archive: the class archive of its Java, if it may have one.
     """
 
     spark: SparkSession
@@ -154,7 +154,7 @@ _running: _Running | None = None
 
 
 def check_machine(master: str | None, config: Mapping[str, Any]) -> None:
-    """Make sure, before anything starts, that Spark can run here, unless it runs on a server.
+    """Make sure, before anything starts, that Spark can run on this machine, unless it runs on a server.
 
     Raises:
         SetupError: Java or PySpark is missing, too old or too new, or there is no such master.
@@ -185,7 +185,7 @@ def start(settings: Settings, caches: Caches) -> SparkEngine:
 
     Args:
         settings: how Spark starts, if it does not run.
-        caches: what is kept of `cache()` steps in the context that the engine is for.
+        caches: the contents of `cache()` steps in the context of the engine.
 
     Raises:
         EngineError: this process was forked from one that uses Spark.
@@ -229,10 +229,10 @@ def has_session_of_the_user() -> bool:
 
 
 def activate(engine: SparkEngine) -> None:
-    """Make the session of an engine the active one of this thread, as if Spark had been started here."""
+    """Make the session of an engine the active one of this thread, as if Spark had been started in it."""
     spark: Any = engine.spark
     if is_connect(spark):
-        return  # It has no Java here, and functions reach it by its port.
+        return  # It has no Java in this process, and functions reach it by its port.
     java = spark._get_j_spark_session_class(spark._jvm) if has(Feature.SESSION_CLASS) else spark._jvm.SparkSession
     java.setActiveSession(spark._jsparkSession)
 
@@ -254,7 +254,7 @@ def known_cores(master: str | None, config: Mapping[str, Any]) -> int | None:
 
 
 def is_cluster(master: str | None) -> bool:
-    """Return whether workers are on other machines: those of a master, of the Spark that runs, or of `spark-submit`."""
+    """Return whether the master, the running Spark, or `spark-submit` has workers on other machines."""
     session = _session_of_the_user() if _running is None or is_forked() else _running.spark
     if master is None and is_connect(session):
         return True
@@ -272,7 +272,7 @@ class _Release:
     def __call__(self) -> None:
         global _running
         if is_forked():
-            return  # It is the parent's session, and so may be a lock that is held.
+            return  # It is the parent's session, and a lock may be held by a thread of the parent.
         with _lock:
             if self._is_released:
                 return
@@ -307,7 +307,7 @@ def _session_of_the_user() -> SparkSession | None:
 
 
 def _guest_session(theirs: SparkSession, settings: Settings) -> SparkSession:
-    """Return a session beside the user's, so that SQL settings stay apart."""
+    """Return a second session next to the user's, so that SQL settings are separate."""
     running = theirs.sparkContext.master
     if settings.master not in (None, running):
         raise IllegalStateError(

@@ -27,7 +27,7 @@ __all__ = ["Settings", "check_master", "defaults", "is_this_machine", "sql_setti
 _OURS = {
     "spark.app.name": "dstream",
     "spark.executorEnv.PYTHONHASHSEED": "0",
-    # A worker whose task was cancelled holds a core, for which the next job waits: it gets no two seconds more (4.3).
+    # A worker whose task was cancelled occupies a core, for which the next job waits: the default is two seconds (4.3).
     "spark.python.task.killTimeout": "10ms",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -38,8 +38,8 @@ _OUR_SQL = {
     "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
     # Since Spark 4.1 a union of equally partitioned frames zips their partitions, which would lose the order.
     "spark.sql.unionOutputPartitioning": "false",
-    # A part that is computed again, since an executor was lost with its rows, may come out in another way: Spark then
-    # runs everything again that has read it, or fails. Otherwise items would be lost and come twice.
+    # A partition that is recomputed, since its executor was lost, may have its items in another order: Spark then
+    # recomputes all its readers, or fails. Otherwise items would be lost and duplicated.
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "true",
 }
@@ -61,14 +61,14 @@ class Settings:
     """The requests of a context to Spark.
 
     Attributes:
-        master: the Spark master, or a server of Spark Connect; None for all cores of this machine, or whatever is
+        master: the Spark master, or a server of Spark Connect; None for all cores of this machine, or the Spark that is
             running already.
         config: Spark settings by name.
         log_level: the level of Spark's own messages, `"OFF"` for none.
-        worker_memory: how many bytes a worker may hold before operations spill.
-        progress: whether long jobs show how far they are; None for in terminals and notebooks.
-        broadcast_limit: how many bytes the right side of a hash join without a limit of its own may have.
-        columns: whether functions are read, so that their expressions run in their place.
+        worker_memory: the bytes of memory that a worker may use before operations spill.
+        progress: whether long jobs show their progress; None for in terminals and notebooks.
+        broadcast_limit: the largest right side in bytes of a hash join without its own limit.
+        columns: whether functions are compiled to expressions, which run instead of them.
         class_archive: whether Java may map the classes that it loads from a file in the user's folder of caches.
     """
 
@@ -89,7 +89,7 @@ def defaults(master: str, settings: Settings) -> dict[str, str]:
         return found
     found[_SEARCH_PATH] = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
     found |= {**_ON_ONE_MACHINE, **_sockets(settings.config), **_blocks(settings.config)}
-    # Elsewhere our modules come with the first job, when Spark's own daemon runs.
+    # On other machines dstream's modules are sent with the first job, when Spark's own daemon runs.
     if is_this_machine(master) and _SEARCH_PATH not in settings.config:
         found["spark.python.daemon.module"] = _DAEMON
     return found
@@ -117,11 +117,11 @@ def _sockets(config: Mapping[str, str]) -> dict[str, str]:
 
 @functools.cache
 def _folder_of_sockets() -> str | None:
-    """Make a folder that only this user may enter, for all sessions: a JVM remembers that of the first (4.3)."""
-    # A temporary folder may be too long for the path of a socket, as that of macOS is.
+    """Make a folder that only this user may enter, for all sessions: a JVM uses the folder of the first one (4.3)."""
+    # A temporary folder may be too long for the path of a socket, as on macOS.
     for parent in map(os.path.realpath, (tempfile.gettempdir(), "/tmp")):
         if len(os.fsencode(parent)) <= _LONGEST_PARENT and os.access(parent, os.W_OK):
-            with suppress(OSError):  # A full disk: Spark keeps to TCP.
+            with suppress(OSError):  # A full disk: Spark uses TCP.
                 return _private_folder(parent)
     return None
 
@@ -140,7 +140,7 @@ def _blocks(config: Mapping[str, str]) -> dict[str, str]:
 
 @functools.cache
 def _folder_of_blocks() -> str:
-    """Make a folder that only this user may enter, for all sessions: a JVM remembers that of the first (4.3)."""
+    """Make a folder that only this user may enter, for all sessions: a JVM uses the folder of the first one (4.3)."""
     return _private_folder(tempfile.gettempdir())
 
 
@@ -158,7 +158,7 @@ _removals: list[Callable[[], None]] = []
 def _remove_folders() -> None:
     """Remove the folders, also those of a start that the end of the program stops.
 
-    An exit handler that is registered while others run is not called (3.11), so each folder has none of its own.
+    An exit handler that is registered while others run is not called (3.11), so the folders share one handler.
     """
     for remove in _removals:
         remove()
@@ -176,10 +176,10 @@ _OF_YARN = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 
 def check_master(master: str | None, config: Mapping[str, Any]) -> None:
-    """Check, before Java starts, that there can be such a master, and that a standalone one answers.
+    """Check, before Java starts, that the master is valid, and that a standalone one is reachable.
 
     Raises:
-        SetupError: there is none of this form, or none that answers.
+        SetupError: the master has no valid form, or is not reachable.
     """
     if master is None or _LOCAL.fullmatch(master):
         return
@@ -223,7 +223,7 @@ def starting(master: str | None) -> Iterator[None]:
 
     try:
         yield
-    # Some of ours are subclasses of the classes below, and describe the problem already.
+    # Some dstream errors are subclasses of the classes below, and describe the problem already.
     except DStreamError:
         raise
     # A constructor in Java raises a Py4JJavaError, which is no PySparkException (4.3).

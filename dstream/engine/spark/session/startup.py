@@ -1,9 +1,9 @@
 """Start of Spark and its Java process, and the filter of its output.
 
-Many workers write to one pipe. Each writes a line that a user prints in one piece or more, and a traceback in pieces of
-its own: the first line, each frame with its line of source, the last line. Pieces of others come between them, also
-between a user's text and the end of its line. Where two readings are possible a line is shown: only right behind a
-frame does an indented line count as its source.
+Many workers write to one pipe. Each writes a line that a user prints in one piece or more, and a traceback in separate
+pieces: the first line, each frame with its line of source, the last line. Pieces of other workers are interleaved with
+them, also between a user's output and the end of its line. An ambiguous line is shown: only directly after a frame does
+an indented line count as its source.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _CHATTER = (
 
 
 class Pump:
-    """Reader of the stderr of the JVM and the workers: held back at first, then passed on to `sys.stderr`."""
+    """Reader of the stderr of the JVM and the workers: buffered at first, then forwarded to `sys.stderr`."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -95,7 +95,7 @@ _LAST = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)(?::|$)")
 _CLOSED = ("BrokenPipeError", "ConnectionResetError", "ConnectionAbortedError", "EOFError")
 """The errors of a worker whose socket Java has closed."""
 _GLUED_LAST = re.compile(rf"(?<=[^\s(:'\"`])(?:{'|'.join(_CLOSED)})(?::.*)?$")
-"""The last line of a traceback right behind other text. Behind a blank the name is a word of a user's line."""
+"""The last line of a traceback directly after other text. After a blank the name is a word of a user's line."""
 _NOT_FLUSHED = "PySpark daemon failed to flush the output to the worker process:"
 """The line before a traceback of PySpark's (4.3), which an empty line follows."""
 
@@ -113,7 +113,7 @@ class _Workers:
         self._empty_lines = 0
 
     def take(self, line: str) -> Iterator[str]:
-        """Give the lines that the user should see, now that `line` has come."""
+        """Yield the lines that the user should see, after `line` has arrived."""
         if start := self._start_of_piece(line):
             yield line[:start]  # The beginning of a line that another process writes.
             line = line[start:]
@@ -138,7 +138,7 @@ class _Workers:
             yield line
 
     def _start_of_piece(self, line: str) -> int:
-        """Return where, behind text that has no end yet, a piece of PySpark's begins; 0 if none does."""
+        """Return the index at which a piece of PySpark begins after unfinished text; 0 if none does."""
         if (start := line.find(_NOT_FLUSHED)) > 0:
             return start
         if not self._begun:
@@ -163,7 +163,7 @@ class _Workers:
             self._newest = (empty or of_pyspark or self._begun)[-1]
             self._newest.append(line)
             return
-        # A frame of the user's: the traceback that it opens or continues is shown from here on.
+        # A user's frame: the traceback that it opens or continues is shown from this frame on.
         if empty:
             self._begun.remove(empty[-1])
             self._lent += bool(self._of_users)
@@ -173,7 +173,7 @@ class _Workers:
 
     def _last(self, line: str) -> Iterator[str]:
         if self._begun and line.startswith(_CLOSED):
-            self._ended()  # Java has ended, or wants no more of what the worker was at.
+            self._ended()  # Java has exited, or no longer needs the worker's results.
             return
         if self._lent and line.startswith(_CLOSED):
             self._lent -= 1
@@ -195,9 +195,9 @@ def _goes_on(before: str, text: str) -> bool:
 
 
 def _without_last_words(lines: Iterable[str]) -> Iterator[str]:
-    """Leave out how workers find their sockets closed, when Spark stops or a job has failed elsewhere (4.3).
+    """Leave out messages of workers whose sockets were closed, when Spark stops or another task fails a job (4.3).
 
-    What is left at the end is left out too: a worker is stopped in the middle of a word.
+    An unfinished rest is left out too: a worker may be stopped in the middle of a word.
     """
     workers = _Workers()
     for line in lines:
@@ -205,10 +205,10 @@ def _without_last_words(lines: Iterable[str]) -> Iterator[str]:
 
 
 JVM_OPTIONS = (
-    # What the JVM does for us are short jobs on byte arrays. Its own choice of a collector, G1, takes 10 % of the CPU
-    # of a word count for marking beside it.
+    # The JVM runs short jobs on byte arrays. Its default garbage collector, G1, takes 10 % of the CPU of a word count
+    # for concurrent marking.
     "-XX:+UseParallelGC "
-    # Its second compiler takes more than it gives back, unless code runs 40 times as often as it would wait for.
+    # Its second compiler costs more than it saves, unless code runs 40 times as often as its default thresholds.
     "-XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=200000 -XX:Tier4MinInvocationThreshold=24000 "
     "-XX:Tier4CompileThreshold=600000 -XX:Tier4BackEdgeThreshold=1600000"
 )
@@ -292,7 +292,7 @@ class StoppableStart:
         """Note the Java process that PySpark starts, until the end of the block; end it after Ctrl-C.
 
         Raises:
-            SetupError: it was ended meanwhile, and the block has not come to know.
+            SetupError: Java was ended meanwhile, and the block has not noticed.
         """
         from pyspark import java_gateway
 
@@ -410,7 +410,7 @@ _NEEDED_SINCE_4 = ("pyspark.testing.utils", "pyspark.sql.classic.dataframe")
 
 @contextmanager
 def _loading_beside() -> Iterator[None]:
-    """Load the packages of the first job while Java starts, which has a core of its own."""
+    """Load the packages of the first job while Java starts, which uses another core."""
     thread = threading.Thread(target=_load, args=(_stoppable(),), name="dstream-loading", daemon=True)
     thread.start()
     try:
@@ -429,7 +429,7 @@ def _load(start: StoppableStart) -> None:
 
 @contextmanager
 def _quiet_jvm(conf: Any, log_level: str) -> Iterator[None]:
-    """Start the JVM, if there is none yet, with its start-up messages held back unless they are wanted."""
+    """Start the JVM, if there is none yet, with its start-up messages suppressed unless they are enabled."""
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
 
@@ -447,7 +447,7 @@ def _quiet_jvm(conf: Any, log_level: str) -> Iterator[None]:
     except BaseException:
         os.close(writing)
         raise
-    # Java alone holds the writing end from here on, so the pump ends with it.
+    # Java alone has the writing end open from now on, so the pump ends with it.
     os.close(writing)
     SparkContext._ensure_initialized(gateway=gateway)
     yield
@@ -461,7 +461,7 @@ def _let_information_through(spark: SparkSession) -> None:
 
 
 def quiet_py4j() -> None:
-    """Keep py4j's messages on each connection out of the user's log, unless its level is set."""
+    """Exclude py4j's messages on each connection from the user's log, unless its level is set."""
     logger = logging.getLogger("py4j")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.WARNING)
@@ -488,7 +488,7 @@ def end_java() -> str:
 
 
 def forget_java() -> None:
-    """Forget the lost Java process, so that the next session starts one: PySpark (4.3) keeps the connection to it."""
+    """Forget the lost Java process, so that the next session starts one: PySpark (4.3) retains the connection to it."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession, SQLContext
 
