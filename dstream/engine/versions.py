@@ -59,7 +59,7 @@ _TOO_NEW_PANDAS = (3,)
 
 
 class Feature(Enum):
-    """A feature of some versions of Spark: the first version, its name in Spark, and its replacement in earlier ones."""
+    """A feature of some versions of Spark: the first version, its name in Spark, and its replacement before."""
 
     ARROW_TABLES = (4, 0), "`createDataFrame` of an Arrow table", "Java reads the Arrow stream by another call"
     BATCH_BYTES = (4, 0), "`spark.sql.execution.arrow.maxBytesPerBatch`", "a batch has at most 64 rows of any size"

@@ -66,8 +66,8 @@ __all__ = ["SparkGraphRun"]
 
 
 _DEEPEST = 32
-"""The depth of a frame in stages at which its rows are stored: Spark plans a frame by recursion, and when that fails, at
-about 180 stages, the caller waits for ever (4.3)."""
+"""The depth of a frame in stages at which its rows are stored: Spark plans a frame by recursion, and when that fails,
+at about 180 stages, the caller waits for ever (4.3)."""
 
 
 _MOST_PAIRS = 64
