@@ -34,15 +34,15 @@ class RemoteEngine(Engine, Protocol):
 
 
 class StartBeside(Protocol):
-    """A start of Spark beside the caller."""
+    """A start of Spark in the background."""
 
     def __call__(self) -> Any:
-        """Return the engine once it is there, or raise what kept it from starting."""
+        """Wait for the engine and return it, or raise the exception that prevented its start."""
         ...
 
     @property
     def has_ended(self) -> bool:
-        """Whether the engine is there, or its start has failed."""
+        """Whether the engine has started, or its start has failed."""
         ...
 
     def close(self) -> None:
@@ -54,12 +54,13 @@ class SparkStart:
     """Spark, as far as it has been started.
 
     Args:
-        start: starts it, or finds one that runs.
-        beside: begins to start it in a thread; None: it runs already, or elsewhere, so that a start costs little.
+        start: starts Spark, or finds one that runs.
+        beside: begins to start Spark in a thread; None: it runs already, or elsewhere, so that a start costs little.
         report: writes a line to the user.
-        begun: a start that has begun before.
-        may_begin: it may start beside a run that needs it later; otherwise it starts where a plan needs it.
-        wait: calls what starts it, or waits for it, and shows that to the user meanwhile.
+        begun: a start that has already begun.
+        may_begin: Spark may start in the background of a run that needs it later; otherwise it starts when a plan needs
+            it.
+        wait: calls a function that starts Spark, or waits for it, and shows this to the user meanwhile.
         clock: reads a monotonic clock.
 
     Attributes:
@@ -109,19 +110,21 @@ class SparkStart:
             return self._engine
 
     def status(self, *, start: bool) -> SparkStatus:
-        """Return its status.
+        """Return the status of Spark.
 
         Args:
-            start: it begins to start beside the caller if it is stopped.
+            start: begin a background start if Spark is stopped.
         """
-        # Without the lock: a question for the place of a small plan does not wait for a start in another thread.
+        # Without the lock: the placement of a small plan does not wait for a start in another thread.
         begun = self._begun
         if self._engine is not None:
             return "running"
         if begun is None and self._has_failed_lately():
             return "absent"
         if self._is_starting:
-            return "starting"  # A caller that wants a start, such as a job between two epochs, would wait for this one.
+            return (
+                "starting"  # A caller that requests a start, such as a job between two epochs, would wait for this one.
+            )
         if begun is not None:
             return self._started() if begun.has_ended else "starting"
         return self._starting() if start and self._may_begin else "stopped"
@@ -132,7 +135,7 @@ class SparkStart:
                 try:
                     self._begun = self._beside()
                 except RuntimeError:
-                    return "stopped"  # Python has no thread now: the caller continues in this process, and asks again.
+                    return "stopped"  # No thread can start now: the caller continues and retries.
                 if self._begun is None:
                     return self._started()
         return self.status(start=False)
@@ -140,7 +143,7 @@ class SparkStart:
     def _started(self) -> SparkStatus:
         try:
             self.engine()
-        except Exception as error:  # Whatever kept it from starting: who needs it gets the error itself.
+        except Exception as error:  # Any failure of the start: a caller that needs Spark gets the error itself.
             self.failure = str(error) or type(error).__name__
             self._next_trial = self._clock() + self._pause
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
@@ -178,7 +181,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 3600.0
 """Seconds between two starts that fail: a machine may lack memory or a port for a while, or Java for good."""
 
 _PATIENCE = 1.0
-"""Seconds of a run before Spark starts beside it."""
+"""The seconds of a run before Spark starts in the background."""
 
 
 class SparkBorder:
@@ -189,12 +192,12 @@ class SparkBorder:
 
     Args:
         spark: where they run then.
-        cores: how many tasks run there at the same time.
-        limit: the seconds of work that stay here; None: as many as Spark's start takes.
+        cores: the number of concurrent tasks on Spark.
+        limit: the seconds of work that remain in this process; None: the seconds of Spark's start.
         costs: the constants of this machine.
         measured: takes note of what functions cost.
         call: the call of the run.
-        cancellation: that of the run.
+        cancellation: the cancellation of the run.
     """
 
     def __init__(
@@ -243,17 +246,17 @@ class SparkBorder:
         return self._costs.job if self._spark.running is not None else _PATIENCE
 
     def _rest(self, splits: ListedSplits, each: Splits, piece: int) -> float:
-        """Return the seconds that the rest of an input is expected to take here."""
+        """Return the seconds that the rest of an input is expected to take in this process."""
         spent = self._seconds - self._before
         if self._pieces is None:
-            # Once for an input: to count its pieces again before each would take longer than to read many small ones.
+            # Once per input: counting its pieces again before each would take longer than reading many small ones.
             self._pieces = _count_pieces(splits, each)
         if piece == 0 or self._pieces == _UNKNOWN:
             return max(spent, self._seconds)
         return spent / piece * (self._pieces - piece)
 
     def _is_there(self, saved: float) -> bool:
-        """Return whether Spark is there; it starts beside the run if that saves more than it costs."""
+        """Return whether Spark is available; start it in the background if that saves more than it costs."""
         if self._spark.running is None and saved < self._costs.start and self._limit is None:
             return False
         return self._spark.status(start=True) in ("running", "absent")

@@ -22,7 +22,7 @@ class FormatCost(NamedTuple):
 
     Attributes:
         byte: seconds for each stored byte, read into objects.
-        item: seconds to make an object of an item, besides.
+        item: additional seconds to make an object of an item.
         item_bytes: the stored bytes of an item, for formats that do not report their items.
         pickled: seconds to pickle an item and load it again.
         column_byte: seconds for each stored byte, read into columns.
@@ -68,10 +68,10 @@ class Costs:
         library_call: what an expression calls that columns do not have, such as `re.search`.
         columnar: each operator of an expression for an item in columns.
         text_columnar: each operator for a line of text in a column.
-        text_key: an item of a column that is grouped by a word of a text.
-        called: a function of the user's for one item, before it has been measured.
-        shuffled: an item through a shuffle of Spark, besides its pickling.
-        returned: an item from a task of Spark to the driver, besides its pickling.
+        text_key: an item of a column that is grouped by a word of a line.
+        called: a user function for one item, before it has been measured.
+        shuffled: an item through a shuffle of Spark, without its pickling.
+        returned: an item from a task of Spark to the driver, without its pickling.
         written: an item that a writer takes.
         formats: by the function that makes the source.
         steps: by the class of the operation.
@@ -160,7 +160,7 @@ COSTS = Costs(
         }
     ),
 )
-"""The costs of `MACHINE`. The class of an operation without a line has that of the empty name."""
+"""The costs of `MACHINE`. Classes of operations that are not listed have the cost of the empty name."""
 
 
 @functools.lru_cache(maxsize=16)

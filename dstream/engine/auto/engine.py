@@ -32,15 +32,15 @@ class MovableEngine(Engine, Protocol):
 
 
 class AutoEngine:
-    """Runs each plan where it is sooner done.
+    """The engine that runs each plan where it ends sooner: in this process or on Spark.
 
     Args:
-        local: the interpreter, for a few immutable items.
-        here: runs graphs in this process.
+        local: the interpreter, for small numbers of immutable items.
+        here: the engine that runs graphs in this process.
         spark: Spark, which may have to start.
-        cores: how many tasks run at the same time on Spark, as far as that is known before it runs.
-        found: returns what any of them stores of a `cache()`.
-        settings: those of the context that bear on the choice.
+        cores: the number of concurrent tasks on Spark, as far as that is known before it runs.
+        found: returns the content of a `cache()` in any of them.
+        settings: the settings of the context that affect the choice.
 
     Attributes:
         keeps_epochs_on_spark: epochs run on Spark unless a job asks for another engine.
@@ -81,7 +81,8 @@ class AutoEngine:
         placement = self.placement(end)
         match placement.engine:
             case "local":
-                # What is refused on Spark is refused here too, so that no plan fails only when its data grow.
+                # Captures that Spark refuses are refused in this process too, so that no plan fails only when its data
+                # grow.
                 check_captures(end, travel=False)
                 return self._local.submit(end)
             case "inprocess":
@@ -102,10 +103,10 @@ class AutoEngine:
         return running
 
     def _needed(self, why: str) -> Any:
-        """Return the engine on Spark, started if it was not, for what only Spark does.
+        """Return the engine on Spark, started if necessary, for operations that only Spark supports.
 
         Raises:
-            SetupError: it cannot start; the message reports for what it was needed.
+            SetupError: Spark cannot start; the message reports for which operation it was needed.
         """
         try:
             return self._spark.engine()

@@ -1,7 +1,7 @@
 """`estimated`: the cost of a compiled plan in this process and on Spark, before it runs.
 
-A `SubplanEstimate` follows the items from the sources to the end. Its cost for each item is spent only for the items
-that the end asks for, up to the last operation that needs all of them; so a limit asks for little.
+A `SubplanEstimate` follows the items from the sources to the end. The cost per item counts only for the items that the
+end requests, up to the last operation that needs all of them; so a plan with a limit is cheap.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class PlanEstimate:
 
     Attributes:
         seconds_here: of one thread in this process; `math.inf` if only Spark can run the plan.
-        seconds_there: on Spark with all its cores, without its start.
-        items: how many items the sources give, as far as they are read.
-        is_sure: all numbers of items follow from sizes that the sources know.
+        seconds_there: the seconds on Spark with all its cores, without its start.
+        items: the number of items that are read from the sources.
+        is_sure: all numbers of items follow from known sizes of sources.
         why: the input that costs most, in words such as "12.3 MB of 'words.txt'".
         is_measured: the cost of the functions that tasks call is known from earlier runs.
     """
@@ -87,22 +87,22 @@ class PlanEstimate:
 
 
 def estimated(graph: Graph, machine: Machine, costs: MeasuredCosts, *, in_columns: bool = True) -> PlanEstimate:
-    """Return the expected cost of a plan. It asks sources for their sizes, and runs nothing.
+    """Return the expected cost of a plan. Requests the sizes of sources, and runs nothing.
 
     Args:
         graph: the compiled plan.
-        machine: where it may run.
-        costs: the costs of functions that earlier runs have shown.
-        in_columns: functions are read, so that sources may give columns.
+        machine: the machine on which it may run.
+        costs: the costs of functions as measured in earlier runs.
+        in_columns: functions are compiled, so that sources may emit columns.
     """
     return _Estimate(machine.cores, COSTS.scaled(machine.scale), costs, in_columns).of_graph(graph)
 
 
 _ASSUMED = 1_000.0
-"""The items of a source of unknown size: few, so that a run begins in this process, where they are counted."""
+"""The items of a source of unknown size: small, so that a run begins in this process, where they are counted."""
 _ITEMS_OF_KEY = 10.0
 _KEYS = 1_000.0
-"""Items have about a tenth as many keys, and a few at least."""
+"""The least number of distinct keys; more items have about a tenth of their number."""
 
 
 class _Estimate:
@@ -110,8 +110,8 @@ class _Estimate:
 
     Attributes:
         read: the items of all sources.
-        jobs: how many jobs of Spark run besides the last one.
-        stages: how many stages they have besides the first of each.
+        jobs: the number of Spark jobs before the last one.
+        stages: the number of their stages without the first of each.
     """
 
     def __init__(self, cores: int, costs: Costs, measured: MeasuredCosts, in_columns: bool) -> None:
@@ -186,7 +186,7 @@ class _Estimate:
         return self._with_measured(self._of_items(vertex.inputs), calls_of(vertex))
 
     def _with_measured(self, subplan: SubplanEstimate, calls: Calls) -> SubplanEstimate:
-        """Replace the cost of the items of a stage by what they took before."""
+        """Replace the cost per item of a stage by its measured cost."""
         seconds = self._measured.seconds_per_item(calls)
         self.is_measured &= seconds is not None or not calls.codes
         if seconds is not None and subplan.ratio > 0:
@@ -327,13 +327,13 @@ class _Estimate:
             subplan.spend(self._costs.text_key if subplan.is_text and collector.keyed is not None else cost.columnar)
             return
         subplan.leave_columns()
-        # Each text is hashed anew, and many of them are seldom equal.
+        # Each string is hashed anew, and often unequal to the others.
         subplan.spend(cost.item + (self._costs.text_key if subplan.is_text and collector.keyed is not None else 0.0))
         if any(each is not None and (each.unread is not None or each.obstacle) for each in decided):
             subplan.spend(self._costs.called)
         downstream = collector if collector.keyed is None else collector.keyed.downstream
         if known is not None and downstream.accumulate_all is None:
-            # It takes no batches, as that of windows: a call for each item, in which each function is called.
+            # It takes no batches, like a collector of windows: one call per item, which calls each function.
             subplan.spend(self._costs.called * (1 + len(collector.functions)))
 
     def _meet(
@@ -404,7 +404,7 @@ class _Estimate:
         decided: Sequence[Evaluation | None],
         calls: Calls,
     ) -> None:
-        """Add the cost of combining the items of each key in each task, and then those of all tasks."""
+        """Add the cost of combining the items of each key in each task, and then of merging those of all tasks."""
         if isinstance(node, Aggregate):  # Its items are containers already.
             self._with_measured(subplan, calls)
         else:

@@ -30,7 +30,7 @@ class Calls(NamedTuple):
     """The calls of a vertex, by which it is recognized in a later plan.
 
     Attributes:
-        codes: the code of the functions that it calls; those of C themselves.
+        codes: the code objects of the functions that it calls; for C functions, the functions themselves.
         origins: the kinds of the sources that it reads: a row of a file costs more than a number of a range.
     """
 
@@ -42,7 +42,7 @@ _MOST = 1_000
 
 
 class MeasuredCosts:
-    """Seconds for each item that a vertex reads, by the functions that it calls and what it reads.
+    """Measured seconds for each item that a vertex reads, by its functions and kinds of sources.
 
     A vertex that calls no function of the user's is not measured: its cost follows from the constants.
 
@@ -99,7 +99,7 @@ def calls_of(of: Vertex | Items, node: Node | None = None) -> Calls:
 
 
 def _origins(inputs: Items) -> Iterator[Any]:
-    """Give the kinds of the sources that inputs read."""
+    """Return the kinds of the sources that inputs read."""
     splits = [each for each in inputs if isinstance(each, Splits)]
     parts = (part for whole in splits for each in inputs_first(whole, Splits.inner) for part in each.parts)
     return (_kind_of(part.node.source) for part in parts if isinstance(part, SourceSplits))
@@ -114,10 +114,10 @@ def _kind_of(source: Any) -> Any:
 
 
 def _codes_of_node(node: Node | None) -> Iterator[Any]:
-    """Give the code of each function that an operation calls, but for those whose cost follows from their operators."""
+    """Yield the code of each function that an operation calls, except those whose cost follows from operators."""
     if isinstance(node, Chain):
         for op in node.ops:
-            # What an expression calls of a library has a constant in the estimate.
+            # Library calls of an expression have a constant in the estimate.
             if not _is_bounded(op.evaluation.expression) and op.action not in ("peek", "count"):
                 yield from _codes(op.fn)
     elif node is not None:
@@ -125,7 +125,7 @@ def _codes_of_node(node: Node | None) -> Iterator[Any]:
 
 
 def _has_known_cost(expression: Any) -> bool:
-    """Return whether a function is an expression that costs what its operators do, in columns and in Python."""
+    """Return whether a function is an expression whose cost is that of its operators, in columns and in Python."""
     return _is_bounded(expression) and not any(map(_calls_library, expression.walk()))
 
 
@@ -153,7 +153,7 @@ _LIBRARIES = frozenset({"collections", "dataclasses", "datetime", "decimal", "js
 
 
 def _codes_in(value: Any) -> Iterator[Any]:
-    """Give the codes of the functions in the fields of an operation or a sink."""
+    """Yield the code objects of the functions in the fields of an operation or a sink."""
     if is_dataclass(value) and not isinstance(value, type):
         for name in _field_names(type(value)):
             field = getattr(value, name, None)
@@ -189,7 +189,7 @@ def _codes_of_all(functions: Iterable[Any]) -> Iterator[Any]:
 
 
 def _codes(fn: Any) -> Iterator[Any]:
-    """Give the code of a function, and of those of the user's inside of one of dstream's."""
+    """Yield the code objects of a function, and of user functions inside of one of dstream's."""
     if isinstance(fn, functools.partial):
         yield from _codes_of_all((fn.func, *filter(callable, fn.args)))
     elif isinstance(fn, ServiceFunction | Emitted):

@@ -1,7 +1,7 @@
-"""`Placement`: the engine on which a plan begins, and the estimate that is its reason.
+"""`Placement`: the engine on which a plan begins, with the estimate that decides it.
 
-A pure function of the plan, of the sizes that its sources know, and of the machine, so that `explain()` gives the same
-answer as the terminal operation.
+A pure function of the plan, of the known sizes of its sources, and of the machine, so that `explain()` returns the
+same answer as the terminal operation.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ __all__ = ["FRAMES", "MOST_ITEMS", "AutoSettings", "Placement", "held_items", "p
 
 @record
 class AutoSettings:
-    """The settings of a context that bear on the place of its plans.
+    """The settings of a context that affect the placement of its plans.
 
     Attributes:
-        local_limit: the seconds of estimated work from which plans run on Spark; None: whatever is sooner.
-        broadcast_limit: how many bytes the right side of a hash join without a limit of its own may have.
-        columns: whether functions are read, so that their expressions run in their place.
-        worker_memory: how many bytes a task may hold before its operations spill.
+        local_limit: the seconds of estimated work from which on plans run on Spark; None: the faster engine.
+        broadcast_limit: the largest right side in bytes of a hash join without its own limit.
+        columns: whether functions are compiled to expressions, which run instead of them.
+        worker_memory: the bytes of memory that a task may use before its operations spill.
     """
 
     local_limit: float | None = None
@@ -59,10 +59,10 @@ class Placement:
     Attributes:
         engine: the interpreter of plans, the graphs of this process, or Spark.
         reason: a line on where, and why.
-        estimate: what the plan is expected to take; None: nothing had to be estimated.
-        must: only Spark runs such a plan.
-        facts: those of its graph in this process; None: it has none, or not there.
-        lost: how many seconds it takes longer, since packages of columns are not loaded for it.
+        estimate: the expected cost of the plan; None: no estimate was needed.
+        must: only Spark supports the plan.
+        facts: the facts of its graph in this process; None: it has no graph, or does not run in this process.
+        lost: the additional seconds, since packages of columns are not imported for it.
         compiled: the plan with its graph for these facts; None: the estimate needed none for them.
     """
 
@@ -83,14 +83,14 @@ def placed(
     costs: MeasuredCosts,
     settings: AutoSettings,
 ) -> Placement:
-    """Return where a plan begins to run.
+    """Return the engine on which a plan begins to run.
 
     Args:
         end: the end of the plan, in core operations.
         found: returns what is stored of a `cache()`.
-        machine: returns where it may run; called where an estimate is needed.
-        costs: what functions have cost in earlier runs.
-        settings: those of the context.
+        machine: returns the machine on which it may run; called if an estimate is needed.
+        costs: the measured costs of functions in earlier runs.
+        settings: the settings of the context.
     """
     plan = recalled(end, found)
     operations = topological(plan)
@@ -119,7 +119,7 @@ def placed(
             facts, estimate = alone, of_one
     loading, lost = _loading_seconds(known) if facts.columns == "auto" else 0.0, 0.0
     if loading > 0 and estimate.seconds_here < _LONGEST_LOADING:
-        # Calls give the same, and need none of the packages of columns.
+        # Calls have the same results, and need none of the packages of columns.
         called = _estimate(compilations, facts, known, costs, in_columns=False)
         lost = max(called.seconds_here - estimate.seconds_here, 0.0)
         if costs.lost + lost < loading:
@@ -155,7 +155,7 @@ def _only_on_spark(operations: Sequence[Node]) -> str:
 
 
 MOST_ITEMS = 4096
-"""The most items of the caller's that a plan may read for it to run here without an estimate."""
+"""The largest number of the caller's items with which a plan runs in this process without an estimate."""
 
 
 class _Held(NamedTuple):
@@ -163,7 +163,7 @@ class _Held(NamedTuple):
 
     Attributes:
         number: an upper bound; infinite if it is unknown, or others are read too.
-        is_exact: none is added or left out behind the source, so that a `limit` bounds how many are read.
+        is_exact: no step adds or drops items, so that a `limit` bounds the number that is read.
     """
 
     number: float
@@ -177,7 +177,7 @@ def held_items(operations: Sequence[Node]) -> float:
     only `map` and `peek` are between. What steps add or leave out does not count: that is known only once they ran.
 
     Args:
-        operations: those of the plan, each after its inputs; what is stored of a `cache()` in place of its inputs.
+        operations: the operations of the plan, each after its inputs; the content of a `cache()` replaces its inputs.
     """
     partitions = [each.partitions for each in operations if isinstance(each, Parallel)]
     if partitions and (partitions[-1] or 1) > 1:
@@ -193,14 +193,14 @@ def _held(operation: Node, inputs: Sequence[_Held]) -> _Held:
         case Read(source=source):
             size = input_size(source)
             if not size.is_held:
-                # A few items of a collection are read sooner here than Spark starts.
+                # A few items of a collection are read in this process before Spark could start.
                 return _Held(math.inf, size.is_near)
             return _Held(math.inf if size.items is None else size.items, is_exact=True)
         case ReadCache(items=items):
             return _Held(len(items))
         case Table() | ProcessorGraph(upstreams=()):
             return _Held(math.inf)
-        # These steps add and leave out nothing, so a limit behind them bounds what is read.
+        # These steps add and leave out nothing, so a limit after them bounds what is read.
         case Chain(ops=ops) if all(op.action in ("map", "peek", "count") and not op.guards for op in ops):
             return inputs[0]
         case Limit(count=most) if inputs[0].is_exact:
@@ -210,9 +210,9 @@ def _held(operation: Node, inputs: Sequence[_Held]) -> _Held:
 
 
 def _needs_no_copies(operations: Sequence[Node]) -> bool:
-    """Return whether the interpreter, which copies no items, gives what tasks give that get copies of them.
+    """Return whether the interpreter, which does not copy items, has the same results as tasks that copy them.
 
-    Items that are kept, seen on their way, or sent away when they fail are left to the tasks.
+    Plans that cache items, peek at them, or send failed ones to a sink run in tasks.
     """
     if any(isinstance(each, Cache | ReadCache) for each in operations) or any(guards_of(operations)):
         return False
@@ -228,7 +228,7 @@ def _gives_immutable(source: Any) -> bool:
     try:
         return traits.is_free_to_read or _are_immutable(traits.iterable)
     except Exception:
-        # Such as that of a metaclass that allows no hash: a task names that item.
+        # Such as the exception of a metaclass that allows no hash: a task reports that item.
         return False
 
 
@@ -258,7 +258,7 @@ class _Compilations:
         return made
 
     def known(self, facts: ClusterFacts) -> CompiledPlan | None:
-        """Return the graph that was compiled for some facts; None if there is none, or are several."""
+        """Return the graph that was compiled for `facts`; None if there is none, or more than one."""
         made = self._made.get(facts, ())
         return made[0] if len(made) == 1 else None
 
@@ -303,7 +303,7 @@ def _loading_seconds(machine: Machine) -> float:
 
 
 _LOADING = {"numpy": 0.1, "pyarrow": 0.04, "pyarrow.compute": 0.07}
-"""Seconds of CPU of the first import of each package in a process; with the last one, those of our own modules."""
+"""CPU seconds of the first import of each package in a process; the last one includes dstream's own modules."""
 _LONGEST_LOADING = 0.3
 """Seconds: a plan that takes longer in columns loads them."""
 
@@ -315,14 +315,14 @@ _DOUBT = 1.5
 """An estimate may be too low by so much."""
 _FEW_BYTES = 64 * 1024
 _PIECES_OF_A_CORE = 4
-"""Few: where each task has the whole right side of a join, each makes the table of it."""
+"""Small: each task with the whole right side of a join builds a table of it."""
 
 
 def _facts(end: End | Several, cores: int, settings: AutoSettings) -> ClusterFacts:
-    """Return the facts of a graph that begins in this process: those of Spark, unless one task reads little."""
+    """Return the facts of a graph that begins in this process: Spark's facts, unless one task reads a small input."""
     asked = parallelism(end)
     if not asked and _is_little(end):
-        # Processors are as many as cores.
+        # There is one processor per core.
         asked, cores = 1, cores if _has_processors(end) else 1
     asked, largest = asked or cores, largest_side(settings.worker_memory)
     return ClusterFacts(asked, cores, largest, None, settings.broadcast_limit, settings.columns)

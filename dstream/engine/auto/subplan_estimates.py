@@ -30,24 +30,24 @@ class SubplanEstimate:
     """The number of items that an operation emits, with the cost of each and of all of them.
 
     Attributes:
-        items: how many there are; `math.inf` if that is unknown.
+        items: their number; `math.inf` if it is unknown.
         here: seconds in this process before the first item.
         each_here: seconds in this process for each item.
-        there: the same as `here`, on Spark.
+        there: like `here`, on Spark.
         each_shared: seconds of Spark's tasks for each item, which they share.
         each_there: seconds of the driver for each item, on Spark.
-        tasks: by how much the cores of Spark are quicker than one, as far as they have something to do.
-        ratio: how many items one item that the stage has read becomes.
+        tasks: the speed-up of Spark's cores over one core, as far as they have tasks.
+        ratio: the number of output items per input item of the stage.
         pickled: seconds to pickle an item and load it again.
         made: seconds to make an object of an item in columns.
-        text_bytes: the bytes of an item that is a line of text, 0 of another.
+        text_bytes: the bytes of an item that is a line of text, otherwise 0.
         is_columnar: the items are in columns.
-        is_text: they are lines of text, or words of these.
+        is_text: the items are lines of text, or words of lines.
         is_even: each item of the source becomes one, so that a limit bounds what is read.
-        is_sure: the number of items follows from sizes that sources know.
+        is_sure: the number of items follows from known sizes of sources.
         is_of_spark: only Spark can read them.
         why: the largest input, in words.
-        weight: how much of the cost `why` is to blame for.
+        weight: the part of the cost that `why` accounts for.
     """
 
     items: float = 0.0
@@ -90,7 +90,7 @@ class SubplanEstimate:
         self.is_even = False
 
     def filter(self) -> None:
-        """Leave some items out."""
+        """Reduce the items as a `filter` does."""
         self.multiply(_KEPT_BY_FILTER)
 
     def flatten(self) -> None:
@@ -99,10 +99,10 @@ class SubplanEstimate:
         self.text_bytes = 0.0
 
     def limit(self, count: float) -> None:
-        """Take the first items alone; those behind them are not computed."""
+        """Take only the first items; later ones are not computed."""
         if self.items <= count:
             return
-        # Behind a filter it is unknown how far the source has to be read.
+        # After a filter it is unknown how far the source has to be read.
         self.is_sure = self.is_even
         self.items = float(count)
         # On Spark the first partitions run alone.
@@ -130,7 +130,7 @@ def empty_estimate() -> SubplanEstimate:
 
 
 def estimate_of_source(read: Read, costs: Costs, cores: int, in_columns: bool) -> SubplanEstimate:
-    """Return the items of a source, which gives no columns unless they are wanted."""
+    """Return the estimate of a source, which emits columns only with `in_columns`."""
     size, source = input_size(read.source), read.source
     if size.stored_bytes is not None:
         return _of_stored(read, size, size.stored_bytes, costs, cores, in_columns)
@@ -156,7 +156,7 @@ def _of_held(read: Read, size: InputSize, costs: Costs, cores: int, in_columns: 
     has_columns = traits.has_columns or is_free or isinstance(first, int | float)
     subplan.is_columnar = in_columns and has_columns
     subplan.made = costs.item if is_scalar else costs.pickled_object
-    # Mutable items, other than those of a range, are copied in this process, and pickled on their way to Spark.
+    # Mutable items, other than those of a range, are copied in this process, and pickled for Spark.
     if not is_free:
         subplan.each_here += costs.item if is_scalar else costs.copied
         subplan.each_there += subplan.pickled + costs.returned
@@ -206,7 +206,7 @@ def _tasks(amount: float, of_task: float, cores: int) -> float:
 
 
 def _shared_by(cores: float) -> float:
-    """Return by how much some cores are quicker than one: the driver and Spark's Java take a part of each."""
+    """Return the speed-up of `cores` over one core: the driver and Spark's Java use a part of each."""
     return 1.0 + _GAIN * max(0.0, cores - 1.0)
 
 
