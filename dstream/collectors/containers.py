@@ -259,20 +259,20 @@ def _joining(
 
 
 def _add_piece(factory: str, keep: Callable[[str], bool] | None, pieces: list[str], item: str) -> None:
-    pieces.extend(_kept(factory, keep, [item]))
+    pieces.extend(_filtered(factory, keep, [item]))
 
 
 def _add_pieces(
     factory: str, keep: Callable[[str], bool] | None, delimiter: str, pieces: list[str], items: Iterable[str]
 ) -> list[str]:
     """Add one piece for each batch, so that few objects travel."""
-    kept = (_kept(factory, keep, batch) for batch in batches(items))
+    kept = (_filtered(factory, keep, batch) for batch in batches(items))
     # A batch without strings must not add a delimiter.
     pieces.extend(delimiter.join(piece) for piece in kept if piece)
     return pieces
 
 
-def _kept(factory: str, keep: Callable[[str], bool] | None, batch: list[str]) -> list[str]:
+def _filtered(factory: str, keep: Callable[[str], bool] | None, batch: list[str]) -> list[str]:
     if not kinds(batch) <= {str}:
         for item in batch:
             if not isinstance(item, str):

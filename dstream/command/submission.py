@@ -72,7 +72,7 @@ def submit(
         noted(called, written)
     except OSError as error:
         fail(f"the log {error.filename} cannot be written: {error.strerror}")
-    options = [each for pair in _given(engine=engine, master=master, storage=storage) for each in pair]
+    options = [each for pair in _options(engine=engine, master=master, storage=storage) for each in pair]
     if detach:
         again = [*options, "--name", called, "--log", str(written), *(["--restart", restart] if restart else [])]
         _detach([sys.executable, "-m", "dstream", "submit", *again, "--", script, *args], called, written, storage)
@@ -82,7 +82,7 @@ def submit(
     raise SystemExit(_Supervisor(command, environment, written, restart).run())
 
 
-def _given(**options: str | None) -> list[tuple[str, str]]:
+def _options(**options: str | None) -> list[tuple[str, str]]:
     return [(f"--{name}", value) for name, value in options.items() if value is not None]
 
 

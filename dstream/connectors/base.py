@@ -377,10 +377,10 @@ def _changed(encoding: str) -> frozenset[str]:
     # These change no character, so the usual encodings are not searched through.
     if name.startswith(("utf", "ascii", "iso8859")):
         return frozenset()
-    return frozenset(sign for sign in map(chr, range(0x80, 0x10000)) if not _comes_back(sign, name))
+    return frozenset(sign for sign in map(chr, range(0x80, 0x10000)) if not _is_round_trip(sign, name))
 
 
-def _comes_back(sign: str, encoding: str) -> bool:
+def _is_round_trip(sign: str, encoding: str) -> bool:
     try:
         data = sign.encode(encoding)
     except UnicodeError:

@@ -155,7 +155,7 @@ class Items(NamesOfStreams, Generic[T]):
 
     def input_size(self) -> InputSize:
         """Return how many items there are, unknown if only reading the iterable can show it."""
-        return _held(self._count(), is_exact=type(self.iterable) in _SIZED)
+        return _size_in_memory(self._count(), is_exact=type(self.iterable) in _SIZED)
 
     def _count(self) -> int | None:
         if isinstance(self.iterable, range):
@@ -171,7 +171,7 @@ class Items(NamesOfStreams, Generic[T]):
         return f"Items({reprlib.repr(self.iterable)}, partitions={self.partitions})"
 
 
-def _held(items: float | None, *, is_exact: bool = False) -> InputSize:
+def _size_in_memory(items: float | None, *, is_exact: bool = False) -> InputSize:
     """Return the size of items of this process."""
     from dstream.spi.source import InputSize  # here: see the docstring of this module
 
@@ -342,7 +342,7 @@ class Range(NamesOfStreams):
 
     def input_size(self) -> InputSize:
         """Return how many numbers there are."""
-        return _held(self._count(), is_exact=True)
+        return _size_in_memory(self._count(), is_exact=True)
 
     def _count(self) -> int:
         return length(range(self.start, self.stop, self.step))
@@ -399,7 +399,7 @@ class Iterate(NamesOfStreams, Generic[T]):
 
     def input_size(self) -> InputSize:
         """Return that the items have no end, or that their number is unknown if something can end them."""
-        return _held(math.inf if self.has_next is None else None)
+        return _size_in_memory(math.inf if self.has_next is None else None)
 
     def replay(self, item: T) -> T | None:
         """Run the functions on one item, as the split does; None if it is the last one."""
@@ -467,7 +467,7 @@ class Generate(NamesOfStreams, Generic[T]):
 
     def input_size(self) -> InputSize:
         """Return that the items have no end."""
-        return _held(math.inf)
+        return _size_in_memory(math.inf)
 
     def splits(self, parallelism: int) -> list[GenerateSplit[T]]:
         """Return one endless split for each task."""

@@ -97,9 +97,11 @@ class EndSupplier(ProcessorMetaSupplier):
         )
 
     def __repr__(self) -> str:
-        return f"peek_{self.passes_items}(" * len(self.peeks) + f"{self.call}({self._given()})" + ")" * len(self.peeks)
+        return (
+            f"peek_{self.passes_items}(" * len(self.peeks) + f"{self.call}({self._arguments()})" + ")" * len(self.peeks)
+        )
 
-    def _given(self) -> str:
+    def _arguments(self) -> str:
         """Return the arguments of the call as their user reads them."""
         return "..."
 
@@ -123,7 +125,7 @@ class Writing(EndSupplier):
     passes_items = "input"
     call = "write"
 
-    def _given(self) -> str:
+    def _arguments(self) -> str:
         return str(self.sink.label)
 
 

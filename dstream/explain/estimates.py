@@ -141,7 +141,7 @@ class CostEstimate:
     foreseen: list[DecisionEstimate] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._given: list[list[Items]] = [[] for _ in self.graphs]
+        self._inputs: list[list[Items]] = [[] for _ in self.graphs]
         self.lasts: list[Last] = []
         self._seen: dict[int, Rows] = {}
         self._refusals: list[UnsupportedError] = []
@@ -154,7 +154,7 @@ class CostEstimate:
         """Return inputs with possible results of decisions instead of their placeholders."""
         if not any(isinstance(each, Pending) for each in items):
             return items
-        given = self._given[graph]
+        given = self._inputs[graph]
         parts = (
             with_calls(given[each.decision], each.applied) if isinstance(each, Pending) else (each,) for each in items
         )
@@ -193,7 +193,7 @@ class CostEstimate:
         is_open = len(cases) > 1 and not is_same
         either = self._either([case.done.inputs for case in cases]) if is_open else None
         for place, some in enumerate(all_cases):
-            self._given[place].append(some[-1].done.inputs if either is None else (CachedInput(either),))
+            self._inputs[place].append(some[-1].done.inputs if either is None else (CachedInput(either),))
         self.lasts = [case.done.last for case in cases if case.done.last is not None] or self.lasts
         self.foreseen.append(self._summed_up(cases, all_cases[-1], rows_of, either))
 

@@ -55,10 +55,10 @@ __all__ = [
     "USING_UP",
     "ChangedInPlace",
     "asks_for_truth",
+    "is_evaluated_first",
     "may_keep",
     "may_share",
     "name_of",
-    "stands_first",
 ]
 
 
@@ -315,7 +315,7 @@ def asks_for_truth(expression: Expression) -> bool:
     return any(isinstance(each, Applied) and each.operator in ("and", "or") for each in expression.walk())
 
 
-def stands_first(local: Local, expression: Expression) -> bool:
+def is_evaluated_first(local: Local, expression: Expression) -> bool:
     """Return whether `local` is read in any case, and before anything else is evaluated."""
     while expression != local:
         inner = next((each for each in _evaluated_first(expression) if each == local or not is_leaf(each)), None)

@@ -20,7 +20,7 @@ from dstream.base.functions import is_watched
 from dstream.base.records import record
 from dstream.base.showing import near
 from dstream.expressions.callables import known_call, member_function, object_read
-from dstream.expressions.effects import asks_for_truth, name_of, stands_first
+from dstream.expressions.effects import asks_for_truth, is_evaluated_first, name_of
 from dstream.expressions.resolution import (
     NameLookup,
     Names,
@@ -401,7 +401,7 @@ class _Reading:
         local = Local(number)
         is_used_once = sum(each == local for each in result.walk()) == 1
         # Otherwise a value in the place of its variable would be evaluated more often, later, or not at all.
-        if is_used_once and stands_first(local, result) and not asks_for_truth(value):
+        if is_used_once and is_evaluated_first(local, result) and not asks_for_truth(value):
             return replaced(local, value, result)
         return Let(value, number, result)
 

@@ -106,9 +106,9 @@ def _is_name(syntax: ast.expr) -> bool:
 
 def _unpacked(names: Sequence[str], value: ast.expr, rest: Sequence[ast.stmt], body: Body) -> Expression:
     members = Called("dstream.unpacked", (taken_apart(value, body), Constant(len(names))))
-    stands_for, number = body.callee.named(members)
+    reference, number = body.callee.named(members)
     for place, name in enumerate(names):
-        body = body.with_variable(name, Indexed(stands_for, Constant(place)))
+        body = body.with_variable(name, Indexed(reference, Constant(place)))
     return body.callee.within(members, number, read_block(rest, body))
 
 
@@ -122,8 +122,8 @@ def _assigned(name: str, value: ast.expr, rest: Sequence[ast.stmt], body: Body) 
 
 
 def _stored(name: str, value: Expression, rest: Sequence[ast.stmt], body: Body) -> Expression:
-    stands_for, number = body.callee.named(value)
-    stored = body.with_variable(name, stands_for, is_fresh=_is_fresh(value))
+    reference, number = body.callee.named(value)
+    stored = body.with_variable(name, reference, is_fresh=_is_fresh(value))
     return body.callee.within(value, number, read_block(rest, stored))
 
 

@@ -61,7 +61,7 @@ def failed_on(error: BaseException, item: Any) -> None:
 
 def item_failed_on(error: BaseException) -> Any:
     """Return the item that is kept with `error`, or `MISSING_ITEM`."""
-    return _kept(error, _ITEM, MISSING_ITEM)
+    return _attached(error, _ITEM, MISSING_ITEM)
 
 
 def given(error: BaseException, words: str) -> None:
@@ -71,7 +71,7 @@ def given(error: BaseException, words: str) -> None:
 
 def given_to(error: BaseException) -> str | None:
     """Return the words that are kept with `error`."""
-    words: str | None = _kept(error, _GIVEN, None)
+    words: str | None = _attached(error, _GIVEN, None)
     return words
 
 
@@ -94,7 +94,7 @@ def _keep(error: BaseException, name: str, value: Any) -> None:
     error.__dict__[_of_this_thread(name)] = value
 
 
-def _kept(error: BaseException, name: str, missing: Any) -> Any:
+def _attached(error: BaseException, name: str, missing: Any) -> Any:
     name = _of_this_thread(name)
     return next((each.__dict__[name] for each in behind(error) if name in each.__dict__), missing)
 

@@ -382,10 +382,10 @@ def _enumerated(start: int, first: int, items: Iterable[T]) -> Iterator[tuple[in
 
 def sampled(fraction: float, seed: int) -> Gatherer[T, Any, T]:
     """Gather some of the items: whether one of them is kept depends on the seed and its number alone."""
-    return _by_number(functools.partial(_kept, fraction, seed), "sample(...)")
+    return _by_number(functools.partial(_sampled, fraction, seed), "sample(...)")
 
 
-def _kept(fraction: float, seed: int, first: int, items: Iterable[T]) -> Iterator[T]:
+def _sampled(fraction: float, seed: int, first: int, items: Iterable[T]) -> Iterator[T]:
     # No draw reaches 1.0, so that the fraction 1.0 keeps all items, and 0.0 none.
     return compress(items, map(fraction.__gt__, _drawn(seed, first)))
 

@@ -176,13 +176,13 @@ class JobWatch:
 
     def state(self, identity: str) -> JobState:
         """Return a job as its record shows it."""
-        return self._held(identity).state
+        return self._record(identity).state
 
-    def _held(self, identity: str) -> StateRecord:
-        held = self._records.read(identity)
-        if held is None:
+    def _record(self, identity: str) -> StateRecord:
+        stored = self._records.read(identity)
+        if stored is None:
             raise IllegalStateError(f"there is no record of the job {identity} any more")
-        return held
+        return stored
 
     def is_lost(self, state: JobState, *, is_here: bool = False) -> bool:
         """Return whether a job has neither ended nor a driver.
@@ -226,20 +226,20 @@ class JobWatch:
 
     def _asked(self, identity: str, request: Request) -> bool | None:
         """Ask once; None if the driver is lost, and another one may have taken over."""
-        held = self._held(identity)
-        if held.state.status.has_ended:
-            return request.mark in held.state.obeyed
-        if self.is_lost(held.state):
-            return self._cancelled(held) if request.want == "cancel" else False
+        stored = self._record(identity)
+        if stored.state.status.has_ended:
+            return request.mark in stored.state.obeyed
+        if self.is_lost(stored.state):
+            return self._cancelled(stored) if request.want == "cancel" else False
         # The mark stays when it is asked again: requests that a driver obeyed before it was lost count.
-        made = self._records.ask(identity, request.want, request.mark, held.state.answered)
+        made = self._records.ask(identity, request.want, request.mark, stored.state.answered)
         return self._answer(identity, made)
 
     def _answer(self, identity: str, request: Request) -> bool | None:
         pause = _FIRST_PAUSE
         while True:
-            held = self._held(identity)
-            state = held.state
+            stored = self._record(identity)
+            state = stored.state
             # Before the status: a job that was cancelled has ended because of this very request.
             if request.mark in state.obeyed:
                 return True
@@ -249,21 +249,21 @@ class JobWatch:
                 if request.want == "cancel":
                     return None
                 self._records.withdraw(identity, request.mark)
-                return request.mark in self._held(identity).state.obeyed  # It may have answered, and then ended.
+                return request.mark in self._record(identity).state.obeyed  # It may have answered, and then ended.
             sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def _cancelled(self, held: StateRecord) -> bool | None:
+    def _cancelled(self, stored: StateRecord) -> bool | None:
         """End a job without a driver; False if it is decided, since its sinks may have published already.
 
         None: another process was first.
         """
-        taken = take_over(self._records, held, self._clock)
+        taken = take_over(self._records, stored, self._clock)
         if taken is None:
             return None
         lease, epoch = taken
         is_decided = epoch.receipts is not None
-        release(lease, held.state, JobStatus.NOT_RUNNING if is_decided else JobStatus.CANCELLED)
+        release(lease, stored.state, JobStatus.NOT_RUNNING if is_decided else JobStatus.CANCELLED)
         return not is_decided
 
     def end_of(self, identity: str, failed: Callable[[JobState], BaseException]) -> JobFuture:

@@ -159,7 +159,7 @@ class JobMetrics(Mapping[str, Any]):
         """Return the numbers of a job."""
         ended = state.ended_at if state.ended_at is not None else now
         counted: Mapping[str, Any] = {} if state.metrics is None else state.metrics["stages"]
-        stages = _stages(state.shape, {name: _given_on(counts) for name, counts in counted.items()})
+        stages = _stages(state.shape, {name: _items_of_each_reader(counts) for name, counts in counted.items()})
         for name, counts in counted.items():
             if name in stages:
                 stages[name] = _with_more(stages[name], counts)
@@ -316,7 +316,7 @@ def _as_dict(counts: StageMetrics) -> dict[str, Any]:
     return {name: value for name, value in dataclasses.asdict(counts).items() if value is not None or name in _COUNTERS}
 
 
-def _given_on(counts: Mapping[str, Any]) -> int | None:
+def _items_of_each_reader(counts: Mapping[str, Any]) -> int | None:
     """Return how many items each reader of a stage gets, if that is one number."""
     return None if len(counts.get("items_out_by_edge", ())) > 1 else counts.get("items_out")
 

@@ -191,7 +191,7 @@ def peeked(upstream: Node, action: Any, to_string: Any, should_log: Any) -> Peek
         return Peek(upstream, running_function(action, "action"), step=here())
     text = str if to_string is None else running_function(to_string, "to_string")
     logged = Logged(text, optional_running(should_log, "should_log"))
-    return Peek(upstream, logged, step=called("peek", logged.given()))
+    return Peek(upstream, logged, step=called("peek", logged.shown_arguments()))
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class Logged:
         meant = self.should_log if self.to_string is str and self.should_log is not None else self.to_string
         object.__setattr__(self, "__qualname__", shown_function(meant))
 
-    def given(self) -> str:
+    def shown_arguments(self) -> str:
         """Return the arguments of the call that made it, as the user wrote them."""
         functions = {"to_string": None if self.to_string is str else self.to_string, "should_log": self.should_log}
         return ", ".join(f"{name}={shown_function(fn)}" for name, fn in functions.items() if fn is not None)

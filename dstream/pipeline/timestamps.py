@@ -222,14 +222,14 @@ def _policies(allowed_lag: Duration, policy: Any) -> Callable[[], WatermarkPolic
         raise TypeError("add_timestamps() takes allowed_lag= or policy=, not both: limiting_lag(...) is a policy")
     # The class of a policy has its methods, too.
     if isinstance(policy, WatermarkPolicy) and not isinstance(policy, type):
-        return CopyOf(_kept(policy))
+        return CopyOf(_storable(policy))
     raise TypeError(
         f"policy must be a policy of dstream.windows, such as limiting_lag(1000), or have report(timestamp, now) and "
         f"watermark(now), which {kind_of(policy)} has not"
     )
 
 
-def _kept(policy: WatermarkPolicy) -> WatermarkPolicy:
+def _storable(policy: WatermarkPolicy) -> WatermarkPolicy:
     """Return a policy that can be stored with each epoch, and has a watermark before any event.
 
     Raises:

@@ -299,9 +299,9 @@ class TimestampType(ColumnType):
     def fits(self, value: Any) -> bool:
         if type(value) is not datetime:
             return False
-        return not value.fold if zone_name(value) == (self.zone or "") == "" else self._is_kept(value)
+        return not value.fold if zone_name(value) == (self.zone or "") == "" else self._is_restored(value)
 
-    def _is_kept(self, value: datetime) -> bool:
+    def _is_restored(self, value: datetime) -> bool:
         """Return whether the moment in UTC gives the value again, with its zone and its fold."""
         if not self.zone or zone_name(value) != self.zone:
             return False

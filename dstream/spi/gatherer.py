@@ -351,7 +351,7 @@ class Integration(Generic[T, A, R]):
         self.state = gatherer.initializer()
         self.has_stopped = False
         self._gatherer = gatherer
-        self._held: _Held[R] = _Held()
+        self._held: _OutputBuffer[R] = _OutputBuffer()
 
     def pushed(self, items: Iterable[T]) -> Iterator[R]:
         """Yield the output of the integrator for each item, before the next one is read."""
@@ -373,13 +373,13 @@ class Integration(Generic[T, A, R]):
 
 def finished(gatherer: Gatherer[Any, A, R], state: A) -> list[R]:
     """Return the output of the finisher of `gatherer` for a state."""
-    held: _Held[R] = _Held()
+    held: _OutputBuffer[R] = _OutputBuffer()
     if gatherer.finisher is not None:
         refuse_awaitable(gatherer.finisher(state, held))
     return held.taken()
 
 
-class _Held(Generic[R]):
+class _OutputBuffer(Generic[R]):
     """A downstream that buffers its input until it is drained."""
 
     def __init__(self) -> None:

@@ -42,7 +42,7 @@ class Ends(BaseStream[T]):
         """
         limited = Limit(self._node, 1, step=called("first"))
         with explained(limited, "first"):
-            return _held(list(self._result(Loop(limited))))
+            return _first(list(self._result(Loop(limited))))
 
     def last(self) -> Optional[T]:
         """Return the last item, also one that is None; of an unordered stream, any item. Reads all of them.
@@ -53,7 +53,7 @@ class Ends(BaseStream[T]):
         """
         node = Collect(self._node, latest(), step=called("last"))
         with explained(node, "last"):
-            return _held(self._result(node, needs_end=True))
+            return _first(self._result(node, needs_end=True))
 
     def to_set(self) -> set[T]:
         """Return the distinct items as a set; they must fit into the caller's memory. Every NaN is one item.
@@ -225,7 +225,7 @@ def _of(stream: Any) -> Any:
     return stream
 
 
-def _held(found: list[T]) -> Optional[T]:
+def _first(found: list[T]) -> Optional[T]:
     return Optional.of_item(found[0]) if found else Optional.empty()
 
 

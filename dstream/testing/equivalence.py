@@ -156,7 +156,7 @@ def same_everywhere(
             found = actual.differs_from(expected)
             if found is not None:
                 raise AssertionError(_report(trial, division, expected, actual, found, seed))
-    return expected.given()
+    return expected.result()
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class _Outcome:
     error: Exception | None
     in_order: bool
 
-    def given(self) -> Any:
+    def result(self) -> Any:
         if self.error is not None:
             raise self.error
         return self.value
@@ -271,12 +271,12 @@ def _ignore(plan: Node) -> None:
 def _settled(pipeline: Callable[..., Any], streams: list[Stream[Any]]) -> tuple[Any, Exception | None]:
     """Return the result of a pipeline, as a value that outlives its context, or the exception that it raises."""
     try:
-        return _held(pipeline(*streams)), None
+        return _materialized(pipeline(*streams)), None
     except Exception as error:
         return None, error
 
 
-def _held(result: Any) -> Any:
+def _materialized(result: Any) -> Any:
     # Read while the context is open: a handle to a stream or a collection ends with it.
     if isinstance(result, BaseStream):
         return result.to_list()

@@ -59,13 +59,13 @@ class Watched(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function and record its arguments and its result."""
-        seen = _kept(_argument(args, kwargs))
+        seen = _pickled(_argument(args, kwargs))
         try:
             returned = self._fn(*args, **kwargs)
         except Exception:
             note(self._folder, task_name(), (seen, ()))
             raise
-        note(self._folder, task_name(), (seen, (_kept(returned),)))
+        note(self._folder, task_name(), (seen, (_pickled(returned),)))
         return returned
 
     @property
@@ -102,7 +102,7 @@ def _argument(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return args[0] if len(args) == 1 and not kwargs else (*args, *kwargs.values())
 
 
-def _kept(value: Any) -> bytes:
+def _pickled(value: Any) -> bytes:
     """Pickle a value now, since it may change later."""
     try:
         return dumps_by_value(value)
@@ -201,19 +201,19 @@ class CapturedState:
     """The captured variables of the plans that ran, each as it was before."""
 
     def __init__(self) -> None:
-        self._kept: dict[int, tuple[Step, str, Any, bytes]] = {}
+        self._captures: dict[int, tuple[Step, str, Any, bytes]] = {}
 
     def keep(self, root: Node) -> None:
         """Record the captured variables of the functions of a plan that is about to run."""
         for step, value in _traveling(root):
             for name, found in _captured(value):
-                if id(found) not in self._kept and _can_change(found):
+                if id(found) not in self._captures and _can_change(found):
                     # With the object itself, so that no other one gets its `id`.
-                    self._kept[id(found)] = (step, name, found, cloudpickle.dumps(found, protocol=5))
+                    self._captures[id(found)] = (step, name, found, cloudpickle.dumps(found, protocol=5))
 
     def changes(self, allowed: Collection[str]) -> Iterator[str]:
         """Yield one sentence for each variable that has changed."""
-        for step, name, found, before in self._kept.values():
+        for step, name, found, before in self._captures.values():
             old = pickle.loads(before)
             if name not in allowed and exact(old) != exact(found):
                 place = f" at {step.where}" if step.where else ""

@@ -310,7 +310,7 @@ class Epochs:
         if not self._history:
             self._start_clock(at)
         with explained(plan.several([None] * len(plan.writes)), "cut"):
-            got = self._given(copied, at, is_end)
+            got = self._run_epoch(copied, at, is_end)
         # Not before the epoch has run, since one that fails is not replayed.
         self._history.append((copied, at, is_end))
         self._names_clock = self._names_clock or now is not None
@@ -406,7 +406,7 @@ class Epochs:
             weakref.finalize(self, in_this_process(shutil.rmtree, self._folder, ignore_errors=True))
         return self._folder
 
-    def _given(
+    def _run_epoch(
         self, given: Mapping[ManualSource[Any], Mapping[int, Sequence[Any]]], now: float, is_end: bool
     ) -> dict[str, list[Any]]:
         """Run an epoch of these items; discard them if it fails."""

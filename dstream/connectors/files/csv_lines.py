@@ -75,7 +75,7 @@ class FullError(Exception):
     """Lines that are read have enough characters, and there are rows of them."""
 
 
-class _Held(NamedTuple):
+class _OpenBlock(NamedTuple):
     """A block of lines that are not done.
 
     Attributes:
@@ -130,7 +130,7 @@ class CsvInput:
         self._quote = "" if fails else dialect["quotechar"] or ""
         self._most = most
         self._fails = fails
-        self._held: list[_Held] = []
+        self._open_blocks: list[_OpenBlock] = []
         self._as_text = as_text
         self._next: Any = None  # A block of the file that `text` has returned, or damaged lines.
         self._is_tried = False
@@ -160,7 +160,7 @@ class CsvInput:
         """Take the rows of `text`, which has *n* lines, for done."""
         if self._next is not None:
             self._given += lines
-        self.done, self._held, self._next = self._given, [], None
+        self.done, self._open_blocks, self._next = self._given, [], None
 
     def _lines_of_texts(self) -> Generator[list[str], None, None]:
         while True:
@@ -179,7 +179,7 @@ class CsvInput:
             FullError: before another block than the first is read, if the lines of rows that are not done have many, or
                 if `text` may return the next one.
         """
-        for given, block, *_ in list(self._held):
+        for given, block, *_ in list(self._open_blocks):
             if given + len(block) > self.done:
                 yield block[max(self.done - given, 0) :]
                 self._check_size()
@@ -195,7 +195,7 @@ class CsvInput:
                 raise misread_at(self._part.file, lambda: self._given, block[0], block.error, problem).error()
             if not given and not isinstance(block, TooLong):
                 blank_sep_line(self._part.file.name, block, self._delimiter)
-            self._held = [each for each in self._held if each.before + len(each.lines) > self.done]
+            self._open_blocks = [each for each in self._open_blocks if each.before + len(each.lines) > self.done]
             self.damaged = {number: misread for number, misread in self.damaged.items() if number > self.done}
             text = "".join(block)
             is_damaged = isinstance(block, Damaged) or "\0" in text
@@ -205,8 +205,8 @@ class CsvInput:
                 block, is_damaged = cut, True
                 text = "".join(block)
             has_quotes = self._quotes is not None and self._quotes.may_be_around_nothing(text)
-            self._held.append(_Held(given, block, has_quotes or is_damaged, len(text)))
-            self.are_plain = not any(each.is_special for each in self._held)
+            self._open_blocks.append(_OpenBlock(given, block, has_quotes or is_damaged, len(text)))
+            self.are_plain = not any(each.is_special for each in self._open_blocks)
             yield block
             self._check_size()
             self._end_of_block()
@@ -218,7 +218,7 @@ class CsvInput:
     def _check_size(self) -> None:
         most = max(self._most, _CHARACTERS)
         # The first sum is cheap, but counts lines of these blocks whose rows are done.
-        if sum(each.size for each in self._held) <= most or sum(map(len, self.up_to(self._given))) <= most:
+        if sum(each.size for each in self._open_blocks) <= most or sum(map(len, self.up_to(self._given))) <= most:
             return
         if self.rows:
             raise FullError
@@ -320,9 +320,9 @@ class CsvInput:
 
     def up_to(self, last: int) -> Iterator[str]:
         """Return the lines that are not done, up to one."""
-        done, held = self.done, self._held
+        done, open_blocks = self.done, self._open_blocks
         return itertools.chain.from_iterable(
-            block[max(done - given, 0) : max(last - given, 0)] for given, block, *_ in held
+            block[max(done - given, 0) : max(last - given, 0)] for given, block, *_ in open_blocks
         )
 
 

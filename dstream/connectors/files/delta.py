@@ -85,15 +85,15 @@ class DeltaContent(ParquetContent):
         """
         self._types(forms)
         self._left_out = (*self.partitions, *(name for name, form in forms.items() if not _is_shown(form)))
-        super().begin(forms, self._kept(schema))
+        super().begin(forms, self._columns_in_files(schema))
 
-    def _kept(self, schema: Any) -> Any:
+    def _columns_in_files(self, schema: Any) -> Any:
         import pyarrow as pa
 
-        kept = [column for column in schema if column.name not in self._left_out]
-        if not kept:
+        columns = [column for column in schema if column.name not in self._left_out]
+        if not columns:
             raise TypeError("a file of Delta needs a column that is neither one of partition_by nor None in all items")
-        return pa.schema(kept)
+        return pa.schema(columns)
 
     def write_group(self, rows: Any) -> None:
         """Write a row group."""

@@ -404,7 +404,7 @@ class WholeFile:
         with contextlib.ExitStack() as stack:
             stream = stack.enter_context(opened(file))
             try:
-                yield from _given(self.reader(file.name, stream), file)
+                yield from _checked_items(self.reader(file.name, stream), file)
             except Exception as error:
                 stack.pop_all().close()
                 add_note(error, f"In the file {file.name}")
@@ -418,7 +418,7 @@ def _content(file: File) -> Iterator[tuple[str, bytes]]:
     yield file.name, content
 
 
-def _given(items: Any, file: File) -> Iterable[Any]:
+def _checked_items(items: Any, file: File) -> Iterable[Any]:
     if isinstance(items, str | bytes | bytearray):
         raise TypeError(
             f"read gave a {type(items).__name__} for {file.name}, whose parts would be the items: give a list of it"

@@ -158,7 +158,7 @@ MOST_ITEMS = 4096
 """The largest number of the caller's items with which a plan runs in this process without an estimate."""
 
 
-class _Held(NamedTuple):
+class _ItemBound(NamedTuple):
     """The number of items of the caller's that a part of a plan reads.
 
     Attributes:
@@ -182,31 +182,31 @@ def held_items(operations: Sequence[Node]) -> float:
     partitions = [each.partitions for each in operations if isinstance(each, Parallel)]
     if partitions and (partitions[-1] or 1) > 1:
         return math.inf
-    found: dict[int, _Held] = {}
+    found: dict[int, _ItemBound] = {}
     for each in operations:
-        found[id(each)] = _held(each, [found[id(above)] for above in each.inputs()])
+        found[id(each)] = _bound(each, [found[id(above)] for above in each.inputs()])
     return found[id(operations[-1])].number
 
 
-def _held(operation: Node, inputs: Sequence[_Held]) -> _Held:
+def _bound(operation: Node, inputs: Sequence[_ItemBound]) -> _ItemBound:
     match operation:
         case Read(source=source):
             size = input_size(source)
             if not size.is_held:
                 # A few items of a collection are read in this process before Spark could start.
-                return _Held(math.inf, size.is_near)
-            return _Held(math.inf if size.items is None else size.items, is_exact=True)
+                return _ItemBound(math.inf, size.is_near)
+            return _ItemBound(math.inf if size.items is None else size.items, is_exact=True)
         case ReadCache(items=items):
-            return _Held(len(items))
+            return _ItemBound(len(items))
         case Table() | ProcessorGraph(upstreams=()):
-            return _Held(math.inf)
+            return _ItemBound(math.inf)
         # These steps add and leave out nothing, so a limit after them bounds what is read.
         case Chain(ops=ops) if all(op.action in ("map", "peek", "count") and not op.guards for op in ops):
             return inputs[0]
         case Limit(count=most) if inputs[0].is_exact:
-            return _Held(min(inputs[0].number, most), is_exact=True)
+            return _ItemBound(min(inputs[0].number, most), is_exact=True)
     # Ever doubled, the exact number would be too long to add.
-    return _Held(min(sum(each.number for each in inputs), MOST_ITEMS + 1))
+    return _ItemBound(min(sum(each.number for each in inputs), MOST_ITEMS + 1))
 
 
 def _needs_no_copies(operations: Sequence[Node]) -> bool:

@@ -239,7 +239,7 @@ class AdaptiveJoin:
             return self._travelling(self.candidates[0], report)
         is_left, *others = self.candidates
         if self.is_coming:
-            return self._come(tuple(bytes(row.payload) for row in report.rows))
+            return self._distributed(tuple(bytes(row.payload) for row in report.rows))
         size = sum(size for channel, size in report.rows if channel == ITEMS)
         known = replace(self, sizes={**self.sizes, is_left: size})
         if any(channel > ITEMS or channel == WATERMARKS for channel, _ in report.rows):
@@ -251,7 +251,7 @@ class AdaptiveJoin:
         coming = replace(known, candidates=(sent,), is_coming=True)
         return Ask(coming, known.kept[sent], "rows", vertices.ITEMS, self.node.step, purpose)
 
-    def _come(self, payloads: tuple[bytes, ...]) -> Move:
+    def _distributed(self, payloads: tuple[bytes, ...]) -> Move:
         """Send a side that reached the driver to the tasks: with their function, or a large one apart from it."""
         if sum(map(len, payloads)) > SMALL_SIDE:
             return SendToAll(self, payloads)
@@ -260,7 +260,7 @@ class AdaptiveJoin:
     def _travelling(self, is_left: IsLeft, sent: Payloads) -> Move:
         """Broadcast a side to each task of the other one."""
         other = not is_left
-        passing: Items = (self._kept(other),) if other in self.kept else self._items(other)
+        passing: Items = (self._buffered_side(other),) if other in self.kept else self._items(other)
         side = None if other in self.kept else self._side(other)
         matching = self._matching(is_left)
         join = JoinWithSent(sent, matching, self._side(is_left).step, side)
@@ -269,7 +269,7 @@ class AdaptiveJoin:
         met = piped(passing, self.node, join, note, decided, self._gives(), beside=(self.kept[is_left],))
         return Done((*self._beside(is_left), *met))
 
-    def _kept(self, is_left: IsLeft) -> Rows:
+    def _buffered_side(self, is_left: IsLeft) -> Rows:
         why = f"the {_name(is_left)} side stays where it is"
         return Rows((Taken(self.kept[is_left]),), None, read_buckets, is_ordered=False, why=why)
 
@@ -437,11 +437,11 @@ class BroadcastHashJoin:
         with naming(self.node.step):
             # Before the rows are sent to this process, which may lack the memory for them.
             self.side.check(sum(size for _, size in report.rows))
-        come = replace(self, go_on=BroadcastHashJoin._come)
+        come = replace(self, go_on=BroadcastHashJoin._distributed)
         purpose = "the right side comes to this process"
         return Ask(come, report.vertex, "rows", vertices.ITEMS, self.node.step, purpose)
 
-    def _come(self, report: Report) -> Move:
+    def _distributed(self, report: Report) -> Move:
         sending = replace(self, go_on=BroadcastHashJoin._sent, computed=(report.vertex,))
         return SendToAll(sending, tuple(row.payload for row in report.rows))
 

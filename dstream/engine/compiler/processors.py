@@ -82,13 +82,13 @@ def _of_edge(edge: GraphEdge) -> Iterable[str]:
 
 def _of_maker(made: Any) -> Iterator[str]:
     """Yield the names of the functions of a maker of processors: a supplier, or a function."""
-    given = _given(made)
-    if given is None:
+    arguments = _arguments_of(made)
+    if arguments is None:
         yield "processor"  # The user has written it.
         return
-    if "kind" in given:  # That names the function.
-        given = _given(functools.partial(given["kind"], given["fn"])) or {}
-    for name, value in given.items():
+    if "kind" in arguments:  # That names the function.
+        arguments = _arguments_of(functools.partial(arguments["kind"], arguments["fn"])) or {}
+    for name, value in arguments.items():
         if isinstance(value, ProcessorSupplier | ProcessorMetaSupplier) or _is_made_by(made, name):
             yield from _of_maker(value)
         elif name not in _NOT_OF_ITEMS:
@@ -99,7 +99,7 @@ def _is_made_by(made: Any, name: str) -> bool:
     return name == "create" and isinstance(made, ProcessorSupplier | ProcessorMetaSupplier)
 
 
-def _given(value: Any) -> Mapping[str, Any] | None:
+def _arguments_of(value: Any) -> Mapping[str, Any] | None:
     """Return the arguments of one of our makers, by name; None: the user's own."""
     if isinstance(value, functools.partial) and is_ours(value.func):
         return inspect.signature(value.func).bind_partial(*value.args, **value.keywords).arguments
@@ -119,10 +119,10 @@ def _names_in(name: str, value: Any) -> Iterator[str]:
     elif isinstance(value, tuple):
         for each in value:
             yield from _names_in(name, each)
-    elif callable(value) and _given(value) is None:
+    elif callable(value) and _arguments_of(value) is None:
         yield name
     else:
-        for inner, each in (_given(value) or {}).items():
+        for inner, each in (_arguments_of(value) or {}).items():
             if inner not in _NOT_OF_ITEMS:
                 yield from _names_in(inner, each)
 

@@ -178,14 +178,14 @@ class GraphRun(ABC):
                 with naming(move.step):
                     return move.fn(move.rows)
             case AskForKept():
-                return self._kept(move)
+                return self._cached(move)
             case SendToAll():
                 return self.sent_to_all(move.payloads)
         if move.unless_empty and self.partitions(move.vertex.inputs) == 0:
             return Report(move.vertex, 0)
         return self.report(move)
 
-    def _kept(self, ask: AskForKept) -> Input:
+    def _cached(self, ask: AskForKept) -> Input:
         """Return the content of a `cache()`; or compute it now, so that `peek` steps before it see something."""
         cached = self._caches.kept(ask.node, partial(self.computed, ask))
         recall = ReadCache(cached.items, cached.is_ordered, step=ask.node.step)

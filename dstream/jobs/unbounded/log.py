@@ -393,14 +393,14 @@ class EpochLog:
         else:
             until = start.timestamp() if isinstance(start, datetime) else start
             later = self._first_where(lambda record: record.now > until)
-            found = self.last() if later is None else self._kept(later.number - 1)
+            found = self.last() if later is None else self._retained(later.number - 1)
         if found is None:
             raise ValueError(
                 f"start_at={start!r}: the job {self._job} keeps no such record; JobConfig(keep=) says how long"
             )
         return found
 
-    def _kept(self, number: int) -> LogRecord | None:
+    def _retained(self, number: int) -> LogRecord | None:
         """Return a record unless it is before the floor: its state may be removed, although the record still exists."""
         return self.read(number) if number >= self.floor() else None
 
@@ -465,26 +465,26 @@ class UnkeptRecords:
     """Records that one thread keeps for itself."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, Record] = {}
+        self._retained: dict[str, Record] = {}
 
     def read(self, name: str) -> Record | None:
         """Return the record under a name; None if there is none."""
-        return self._kept.get(name)
+        return self._retained.get(name)
 
     def write(self, name: str, data: bytes, version: int) -> bool:
         """Write the next version of a record."""
-        there = self._kept[name].version if name in self._kept else 0
+        there = self._retained[name].version if name in self._retained else 0
         if version == there + 1:
-            self._kept[name] = Record(version, data)
+            self._retained[name] = Record(version, data)
         return version == there + 1
 
     def names(self, prefix: str = "") -> list[str]:
         """Return the names that begin in some way, sorted."""
-        return sorted(name for name in self._kept if name.startswith(prefix))
+        return sorted(name for name in self._retained if name.startswith(prefix))
 
     def remove(self, name: str) -> None:
         """Remove a record."""
-        self._kept.pop(name, None)
+        self._retained.pop(name, None)
 
     def forget(self, name: str) -> None:
         """Remove a record."""

@@ -107,13 +107,13 @@ def evaluated(expression: Expression, columns: Sequence[Column]) -> Column:
     # Floats that overflow become infinite in Python too, without a warning.
     with np.errstate(all="ignore"):
         size = size_of_column(columns[0])
-        found = _value(expression, _Given(tuple(columns), {}, size, may_share(expression), may_keep(expression)))
+        found = _value(expression, _Bindings(tuple(columns), {}, size, may_share(expression), may_keep(expression)))
     assert size_of_column(found) == size, "there is a result for each row"
     return found
 
 
 @record
-class _Given:
+class _Bindings:
     """Rows, and the values that have names in them.
 
     Attributes:
@@ -132,14 +132,14 @@ class _Given:
     may_keep: bool
     by_python: dict[int, Column] = field(default_factory=dict)
 
-    def rows(self, chosen: NDArray[np.bool_]) -> _Given:
+    def rows(self, chosen: NDArray[np.bool_]) -> _Bindings:
         """Return some of the rows."""
         arguments = tuple(rows_of(each, chosen) for each in self.arguments)
         named = {number: rows_of(each, chosen) for number, each in self.named.items()}
-        return _Given(arguments, named, int(np.count_nonzero(chosen)), self.may_share, self.may_keep)
+        return _Bindings(arguments, named, int(np.count_nonzero(chosen)), self.may_share, self.may_keep)
 
 
-def _value(expression: Expression, given: _Given) -> Column:
+def _value(expression: Expression, given: _Bindings) -> Column:
     """Return the results of a part of an expression: in columns, or else by Python for each row."""
     if is_left_to_python(expression):
         known = _known(given, expression)
@@ -152,7 +152,7 @@ def _value(expression: Expression, given: _Given) -> Column:
         return _by_rows(expression, given, problem)
 
 
-def _by_rows(expression: Expression, given: _Given, reason: NotColumnar | None = None) -> Column:
+def _by_rows(expression: Expression, given: _Bindings, reason: NotColumnar | None = None) -> Column:
     try:
         found = given.by_python[id(expression)] = rows_by_python(expression, partial(_known, given))
     except NotColumnar as problem:
@@ -160,7 +160,7 @@ def _by_rows(expression: Expression, given: _Given, reason: NotColumnar | None =
     return found
 
 
-def _known(given: _Given, part: Expression) -> Column | None:
+def _known(given: _Bindings, part: Expression) -> Column | None:
     """Return the column of a part that needs no evaluation; None: Python evaluates it."""
     found = given.by_python.get(id(part))
     # Python makes a container with a NaN once more, so that it contains the same object as the members beside it.
@@ -181,7 +181,7 @@ def _known(given: _Given, part: Expression) -> Column | None:
     return None if isinstance(found, LazyRows) and not is_leaf(part) else found
 
 
-def _in_columns(expression: Expression, given: _Given) -> Column:
+def _in_columns(expression: Expression, given: _Bindings) -> Column:
     match expression:
         case Argument(place):
             return given.arguments[place]
@@ -268,7 +268,7 @@ def _kind_of(of: Column) -> type:
 _KINDS: tuple[tuple[type, type], ...] = ((Ints, int), (Floats, float), (Bools, bool), (Strings, str))
 
 
-def _looked_up(expression: Expression, key: Expression, given: _Given) -> Column:
+def _looked_up(expression: Expression, key: Expression, given: _Bindings) -> Column:
     """Return what Python finds in a captured container by a key, which is local 0."""
     keys = _value(key, given)
     if isinstance(keys, LazyRows):
@@ -276,14 +276,14 @@ def _looked_up(expression: Expression, key: Expression, given: _Given) -> Column
     return rows_by_python(expression, lambda part: keys if part == Local(0) else None)
 
 
-def _together(members: tuple[Column, ...], given: _Given) -> Column:
+def _together(members: tuple[Column, ...], given: _Bindings) -> Column:
     values = [each.value for each in members if isinstance(each, ConstantColumn)]
     if len(values) == len(members):
         return ConstantColumn(tuple(values), given.size)
     return Tuples(tuple(_apart(members, given)), given.size)
 
 
-def _apart(members: Sequence[Column], given: _Given) -> Sequence[Column]:
+def _apart(members: Sequence[Column], given: _Bindings) -> Sequence[Column]:
     """Return the members of a new object, if no object may be there twice."""
     if given.may_keep and any(isinstance(each, Objects) and not are_scalars(each.values) for each in members):
         raise NotColumnar("objects that may contain other members of the tuple")
@@ -292,7 +292,7 @@ def _apart(members: Sequence[Column], given: _Given) -> Sequence[Column]:
     return members
 
 
-def _as_far_as_needed(word: str, operands: Sequence[Expression], given: _Given) -> Column:
+def _as_far_as_needed(word: str, operands: Sequence[Expression], given: _Bindings) -> Column:
     """Evaluate each operand in those rows alone in which Python does."""
     first, *others = operands
     found = _value(first, given)
@@ -309,7 +309,7 @@ def _as_far_as_needed(word: str, operands: Sequence[Expression], given: _Given) 
     return merged_columns(decided, rows_of(found, decided), rest)
 
 
-def _chosen(condition: Any, chosen: Expression, otherwise: Expression, given: _Given) -> Column:
+def _chosen(condition: Any, chosen: Expression, otherwise: Expression, given: _Bindings) -> Column:
     if not condition.any():
         return _value(otherwise, given)
     if condition.all():

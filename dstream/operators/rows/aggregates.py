@@ -369,7 +369,7 @@ class StatefulCalls:
 
     def __init__(self, create: Callable[[], Any], fn: Callable[..., Any], action: str, is_keyed: bool, step: Step):
         self._create, self._fn, self._is_keyed, self._step = create, fn, is_keyed, step
-        self._made = {"map": _one, "filter": _kept, "flat_map": self._all}[action]
+        self._made = {"map": _one, "filter": _filtered, "flat_map": self._all}[action]
         self._states: dict[Any, Any] = {}
 
     def of(self, key: Any, item: Any) -> Iterable[Any]:
@@ -414,7 +414,7 @@ def _one(result: Any, item: Any) -> Iterable[Any]:
     return (result,)
 
 
-def _kept(result: Any, item: Any) -> Iterable[Any]:
+def _filtered(result: Any, item: Any) -> Iterable[Any]:
     return (item,) if result else ()
 
 

@@ -333,7 +333,7 @@ def _one(result: Any, item: Any) -> Iterable[Any]:
     return (result,)
 
 
-def _kept(result: Any, item: Any) -> Iterable[Any]:
+def _filtered(result: Any, item: Any) -> Iterable[Any]:
     return (item,) if result else ()
 
 
@@ -341,4 +341,4 @@ def _all(result: Any, item: Any) -> Iterable[Any]:
     return many(result)
 
 
-_MADE: dict[str, Callable[[Any, Any], Iterable[Any]]] = {"map": _one, "filter": _kept, "flat_map": _all}
+_MADE: dict[str, Callable[[Any, Any], Iterable[Any]]] = {"map": _one, "filter": _filtered, "flat_map": _all}

@@ -73,7 +73,7 @@ class _Stamping:
         seen = _Seen(copy.deepcopy(self.time.policy), self.time.now)
         if type(items) is ColumnItems and self._takes_columns(seen):
             return ColumnItems(self._until_the_end(self._blocks(items.blocks(), seen), seen, self.time, task))
-        return self._until_the_end(self._kept(self._stamped(items, seen)), seen, self.time, task)
+        return self._until_the_end(self._not_dropped(self._stamped(items, seen)), seen, self.time, task)
 
     def _takes_columns(self, seen: _Seen) -> bool:
         is_read = self.in_columns is not None and self.in_columns.expression is not None
@@ -104,7 +104,7 @@ class _Stamping:
             PartitionReceipt(time.stamp, time.partition, seen.policy, watermark, seen.greatest, seen.items)
         )
 
-    def _kept(self, stamped: Iterator[Timed]) -> Iterator[Timed]:
+    def _not_dropped(self, stamped: Iterator[Timed]) -> Iterator[Timed]:
         """Return the items that are not dropped. The policy gets the timestamps of all items, also of dropped ones."""
         return stamped if self.drop_before is None else _since(self.drop_before, stamped)
 

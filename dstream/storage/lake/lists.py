@@ -120,13 +120,13 @@ class LakeList(LakeCollection):
         head = positions.parts(positions.start(first), splice.start)
         tail = positions.parts(splice.stop, positions.start(last))
         with DataWriter(self._folder, layout.schema, 0) as writer:
-            for part in chain(self._kept(head, layout), _encoded(splice.items, layout), self._kept(tail, layout)):
+            for part in chain(self._adapted(head, layout), _encoded(splice.items, layout), self._adapted(tail, layout)):
                 writer.write(part)
         adds = self._placed(writer.file, touched)
         metadata = self.metadata_for(codec) if adds else None
         return Actions(adds, touched, metadata=metadata, begun=self._log.version)
 
-    def _kept(self, parts: Iterable[tuple[DataFile, int, int]], layout: Layout) -> Iterator[pa.RecordBatch]:
+    def _adapted(self, parts: Iterable[tuple[DataFile, int, int]], layout: Layout) -> Iterator[pa.RecordBatch]:
         for part in parts:
             for batch in rows_between(self._folder, *part):
                 yield layout.adapted(batch)
@@ -196,7 +196,7 @@ class LakeList(LakeCollection):
     def _gathered(self, files: Sequence[DataFile], layout: Layout) -> Iterator[pa.RecordBatch]:
         """Yield the rows of files in batches that are not much smaller than a row group."""
         waiting: list[pa.RecordBatch] = []
-        for batch in self._kept(((file, 0, file.rows) for file in files), layout):
+        for batch in self._adapted(((file, 0, file.rows) for file in files), layout):
             waiting.append(batch)
             if sum(part.num_rows for part in waiting) >= ROWS_IN_GROUP:
                 yield from _joined(waiting)
