@@ -54,7 +54,7 @@ class Doctests:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the doctests of the packages have their names; let Ctrl-C reach programs; let Java start fast."""
+    """Set the names of doctests of the packages, the handler of Ctrl-C in programs, and a fast start of Java."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # A shell starts what runs in its background so.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # Some sixty Java processes start in one run, and most of their time goes into loading classes and into compiling
@@ -65,7 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Let no look for garbage go through what is collected: all of it stays, and each look takes longer."""
+    """Exclude the collected tests from garbage collection: all of them stay, and each collection takes longer."""
     gc.disable()
     try:
         return (yield)
@@ -74,7 +74,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_finish() -> None:
-    """Let no look for garbage go through what was collected, which stays: a forked process would copy all of it."""
+    """Exclude the collected tests from garbage collection, since they stay: a forked process would copy all of them."""
     gc.collect()
     gc.freeze()
 
@@ -97,7 +97,7 @@ _BYTE_CODE = os.environ.get("PYTHONPYCACHEPREFIX")
 
 @pytest.fixture(scope="session", autouse=True)
 def kept_byte_code(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Let the programs that a long run starts compile a module once: hundreds of them load all of dstream.
+    """Compile modules once for all programs that a long run starts: hundreds of them load all of dstream.
 
     Without a folder that keeps byte code it is one of the run: the checkout may be read-only. Modules that tests have
     written are of no use to the next run.
@@ -115,7 +115,7 @@ def kept_byte_code(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
 def archived_classes(
     kept_byte_code: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
-    """Let the Java processes of a long run map the classes that one of them has loaded: each takes half as long.
+    """Map the classes that one Java process has loaded in the others of a long run: each takes half as long.
 
     Making the archive takes as long as it saves five of them, so the first process of the run makes it for all, and it
     is kept with byte code. Without one, as before it is there and with an older Java, they load classes.
@@ -277,7 +277,7 @@ _WITH_A_SERVER = re.compile(r"(?:^ *def .*\b|\")(?:(broker)|(connect)_(?:server|
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Let one process run all files that use one server: each process that runs one of them starts the server."""
+    """Run all files that use one server in one process: each process that runs one of them starts the server."""
     from xdist.scheduler import LoadFileScheduling
 
     @functools.cache

@@ -118,7 +118,7 @@ class _Numbers:
 
 
 def _alone(words: Sequence[str]) -> Sequence[float]:
-    """Let the job take an event of each key, or of some, and say how often the last key was seen, and what it took.
+    """Send an event of each key, or of some, and return how often the last key was seen, and the time.
 
     Asked for the phases, say how many seconds Spark took to start, and the job to run then.
     """

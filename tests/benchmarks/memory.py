@@ -79,7 +79,7 @@ def _sort(ctx: ds.Context, items: int) -> Outcome:
 
 
 def _distinct(ctx: ds.Context, items: int) -> Outcome:
-    """Let each id come twice, far from each other."""
+    """Repeat each id once, far from its first occurrence."""
     ids = ctx.stream(range(2 * items), _TASKS).map(partial(_id, items))
     return ids.unordered().distinct().collect(counting()), items
 

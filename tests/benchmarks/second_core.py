@@ -23,7 +23,7 @@ __all__ = ["row"]
 
 
 def row(bench: Bench, runs: int) -> Row:
-    """Let one program count a text, then two at once, each all of it; return a row of the table."""
+    """Count a text in one program, then in two at once, each all of it; return a row of the table."""
     megabytes = 2 if bench.quick else 60
     path = corpus(bench.folder, megabytes)
     with ExitStack() as stack:

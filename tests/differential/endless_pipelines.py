@@ -78,7 +78,7 @@ class DyingDrivers(Epochs):
         self._other_worker = type(kept_shards)()
 
     def restart(self, now: float) -> None:
-        """Let another driver take over, which knows what records and files say."""
+        """Replace the driver by another, which knows only the records and files."""
         for worker in (kept_shards, self._other_worker):
             worker.forget(self._job)
         self._runner.close()
@@ -99,7 +99,7 @@ class DyingDrivers(Epochs):
             source.partitions = items
 
     def move(self) -> None:
-        """Let the next epoch run on the other worker."""
+        """Run the next epoch on the other worker."""
         here, there = kept_shards, self._other_worker
         here._jobs, there._jobs = there._jobs, here._jobs
 

@@ -189,7 +189,7 @@ def _told(value: Any) -> Any:
 
 @contextmanager
 def small_blocks() -> Iterator[None]:
-    """Let few items of any kind stand in columns, in several tasks."""
+    """Put a few items of any kind into columns, in several tasks."""
     with ExitStack() as patches:
         few = {"_FEWEST": 1, "_ROWS": 5, "_WORTH_A_LIST": 0, "_NUMBERS": _KINDS}
         patches.enter_context(patch.multiple(column_items, **few))

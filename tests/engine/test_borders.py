@@ -29,7 +29,7 @@ def bordering(gatherer: Gatherer[Any, Any, Any], collector: Collector[Any, Any, 
 
 
 def met(way: Bordering, parts: list[list[Any]]) -> list[tuple[int, Any]]:
-    """Let each partition and then the one task run as Spark would let them; give each container and whose it is."""
+    """Run each partition and then the one task as Spark would; yield each container with its owner."""
     rows = [row for n, part in enumerate(parts) for row in AccumulateInside(way)(iter(part), StageTask(n, 2**60))]
     assert {(row.target, row.channel) for row in rows} <= {(0, ITEMS)}
     rows.sort(key=lambda row: (row.source, row.sequence))

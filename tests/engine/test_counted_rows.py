@@ -125,7 +125,7 @@ def test_rows_of_a_bucket_are_counted_where_it_is_written() -> None:
 
 
 def losing(monkeypatch: pytest.MonkeyPatch, times: float = inf, **lost: int) -> None:
-    """Let so many shuffles lose rows from now on: those of Spark, and those that go through this process."""
+    """Lose rows in the next *n* shuffles: those of Spark, and those through this process."""
     shuffled, by_target, left = SparkBackend.shuffled, graphs.by_target, times
 
     def loses() -> bool:

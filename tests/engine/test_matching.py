@@ -46,7 +46,7 @@ def by_hand(lefts, rights, how):
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    """Let a few items be many."""
+    """Lower the number of items that counts as many."""
     monkeypatch.setattr(matching, "_CHUNK", 3)
 
 

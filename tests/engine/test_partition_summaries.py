@@ -41,7 +41,7 @@ def written(sink: Any, part: int, items: list[Any]) -> tuple[list[Row], Row]:
 
 
 def gathered_by_place(gatherer: Gatherer[Any, Any, Any], parts: list[list[Any]]) -> list[list[Any]]:
-    """Let each partition gather as Spark would let it."""
+    """Run the gatherer in each partition as Spark would."""
     kind: Any = gatherer.parallel
     outcomes = [written(WriteWithHead(kind.following, ROOM), part, items) for part, items in enumerate(parts)]
     told = [told for _, told in outcomes]

@@ -294,7 +294,7 @@ def windowed(context: ds.Context) -> tuple[Any, Any]:
 
 @pytest.fixture
 def large_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no epoch be so small that one task takes it."""
+    """Divide every epoch among several tasks, however small it is."""
     monkeypatch.setattr(one_epoch, "_QUICK", 0.0)
 
 

@@ -149,12 +149,12 @@ def newest(*given: Any) -> Any:
 
 
 def seen(s: Stream[int], key: Callable[[int], Any] | None) -> Stream[int]:
-    """Let a stream pass a state, or one for each key."""
+    """Map a stream with a state, or with one for each key."""
     return Stream(Stateful(s._node, list, newest, "map", key), s._runtime)
 
 
 def shuffled(s: Stream[int]) -> Stream[int]:
-    """Let equal items meet."""
+    """Group equal items."""
     return s.unordered().distinct()
 
 

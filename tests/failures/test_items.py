@@ -177,7 +177,7 @@ def failing_item(run: Any) -> Any:
 
 
 def run_at(place: str, stream: Any, fn: Any) -> Any:
-    """Let a function run in a place."""
+    """Run a function in a place."""
     made = PLACES[place]
     return made(stream, fn) if place in STEPS else stream.collect(made(fn))
 

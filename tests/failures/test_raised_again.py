@@ -58,7 +58,7 @@ WAYS: dict[str, Any] = {
 
 @pytest.fixture
 def switching():
-    """Let threads take turns all the time."""
+    """Switch between threads all the time."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield

@@ -31,7 +31,7 @@ def inverse(n):
 
 
 def parse(text):
-    """Let a library fail."""
+    """Fail in a library."""
     return json.loads(text)
 
 

@@ -67,7 +67,7 @@ class Walk:
 
 
 def _keep_columns() -> None:
-    """Let no module see that a profiler is set; each has the function under its own name."""
+    """Hide from modules that a profiler is set; each has the function under its own name."""
     for module in list(sys.modules.values()):
         if module is not None and module.__name__.startswith("dstream.") and "is_watched" in vars(module):
             module.is_watched = lambda: False  # type: ignore[attr-defined]
@@ -79,7 +79,7 @@ _BEGINNING = 4
 
 @contextmanager
 def _on_workers(reports: Path) -> Iterator[None]:
-    """Let Spark's workers count too, each task into a file of its own."""
+    """Count in Spark's workers too, each task into a file of its own."""
     from dstream.engine.spark.port.classic import ClassicPort
 
     theirs: Any = ClassicPort.mapped

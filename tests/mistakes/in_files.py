@@ -61,7 +61,7 @@ def a_file_that_is_no_parquet(desk):
 
 @contextmanager
 def nobody():
-    """Let this process be one that owns nothing, if it is root, which may read everything."""
+    """Change the user of this process to one that owns nothing, if it is root, which may read everything."""
     is_root = os.geteuid() == 0
     if is_root:
         os.seteuid(65_534)

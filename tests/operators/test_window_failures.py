@@ -39,7 +39,7 @@ def failed(fn, *args):
 
 
 def failed_partial(operator, *items, watermark=0):
-    """Let a task fail on its items, and return the one on which it did."""
+    """Fail a task on its items, and return the one on which it failed."""
     return failed(operator.partial, 0, iter(items), EpochTime(1, 0.0, watermark, watermark), 3)[0]
 
 

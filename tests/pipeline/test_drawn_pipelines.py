@@ -41,13 +41,13 @@ def joined_twice(pipeline: Pipeline) -> BatchStage:
 
 
 def branches(pipeline: Pipeline) -> BatchStage:
-    """Let three branches of a fork meet again."""
+    """Join three branches of a fork."""
     shared = numbers(pipeline).sorted()
     return shared.map(str).merge(shared.filter(bool)).zip(shared.rolling_aggregate(counting()))
 
 
 def met_by_key(pipeline: Pipeline) -> BatchStage:
-    """Let two sides meet by key."""
+    """Join two sides by key."""
     pairs = numbers(pipeline).distinct().map(lambda n: (n, n))
     return pairs.join(numbers(pipeline).map(lambda n: (n, n)))
 

@@ -218,7 +218,7 @@ CASES = {
 
 
 def attach(numbers: Any, name: str) -> None:
-    """Let a case end in a sink that knows what must come."""
+    """Write the items of a case into a sink that knows the expected ones."""
     build, expected, ordered = CASES[name]
     sink = assert_ordered(expected) if ordered else assert_any_order(expected)
     build(numbers).write_to(sink)

@@ -34,7 +34,7 @@ def chain(source, fn, calls=1):
 
 
 def told(root, fn, item, number=2):
-    """Let `fn` fail on `item` as step `number` of a plan; return the notes."""
+    """Fail `fn` on `item` as step `number` of a plan; return the notes."""
     try:
         fn(item)
     except Exception as error:

@@ -94,11 +94,11 @@ class NotedWriter:
         return int(self.inner.bucket_of(key))
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
-        """Let the other one write items."""
+        """Write items with the other one."""
         yield from self._noted(self.inner.write, items)
 
     def write_bucket(self, bucket: int, entries: Iterable[Any]) -> Iterator[Receipt]:
-        """Let it write entries."""
+        """Write entries with it."""
         yield from self._noted(lambda each: self.inner.write_bucket(bucket, each), entries)
 
     def _noted(self, write: Any, items: Iterable[Any]) -> Iterator[Receipt]:

@@ -50,7 +50,7 @@ def server(lines):
 
 @pytest.fixture
 def logged(lines):
-    """Let the log add to the lines."""
+    """Append to the lines of the log."""
 
     class Taking(logging.Handler):
         def emit(self, record):

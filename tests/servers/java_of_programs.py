@@ -80,7 +80,7 @@ def _links_to_spark(folder: Path) -> str:
 
 
 def _remember(gateway: Any, folder: str) -> None:
-    """Let Java remember a folder that stays: it keeps that of its first Spark (4.3), which goes with its program."""
+    """Set a lasting folder for Java: it uses that of its first Spark (4.3), which is removed with its program."""
     settings = {
         "spark.master": "local[1]",
         "spark.app.name": "first",

@@ -78,7 +78,7 @@ class Broker:
 
     @contextmanager
     def silent(self) -> Iterator[None]:
-        """Let it answer nobody during the block, though connections stay."""
+        """Stop all answers during the block, while connections remain."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
         # The signal waits for a core; until it has one, the other threads of the broker go on and may answer.
@@ -97,7 +97,7 @@ class Broker:
 
 
 def dies_with_its_parent() -> None:
-    """Let this process be killed when the one that started it ends, however that ends. Linux alone can do it."""
+    """Kill this process when the one that started it ends, however that ends. Only Linux can do it."""
     if sys.platform == "linux":
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -60,7 +60,7 @@ class Topic:
             time.sleep(0.01)
 
     def grow(self, partitions: int) -> None:
-        """Let it have so many partitions."""
+        """Set the number of its partitions."""
         [made] = self._admin.create_partitions([NewPartitions(self.name, partitions)]).values()
         made.result()
         self._wait_for(partitions)

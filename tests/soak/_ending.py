@@ -10,7 +10,7 @@ __all__ = ["end_in_order"]
 
 
 def end_in_order() -> None:
-    """Let SIGTERM, as `timeout` sends it, end this process so that it ends what it started and removes its files."""
+    """End this process on SIGTERM, as `timeout` sends it, with the processes that it started and without its files."""
     signal.signal(signal.SIGTERM, _end)
 
 

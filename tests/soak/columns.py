@@ -145,7 +145,7 @@ def _commit() -> str:
 
 
 def _begin() -> None:
-    """Let a process take what programs by chance are made of, as long numbers, and let none take all memory."""
+    """Configure a process for random programs: long numbers, and a bound of its memory."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     warnings.simplefilter("ignore", SyntaxWarning)
     sys.set_int_max_str_digits(0)

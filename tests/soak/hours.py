@@ -1,4 +1,4 @@
-"""Let a job without an end run for hours of simulated time, as fast as it goes: `python -m tests.soak.hours --hours 1`.
+"""Run an unbounded job for hours of simulated time, as fast as it goes: `python -m tests.soak.hours --hours 1`.
 
 An epoch is 0.2 seconds of a clock that only the source moves. With `--real local` or `--real spark` the job runs by the
 clock on the wall, on that engine: `python -m tests.soak.hours --real spark --rate 1000`.

@@ -191,7 +191,7 @@ def _chunked(ctx: ds.Context, megabytes: int) -> Outcome:
 
 
 def _growing(ctx: ds.Context, megabytes: int) -> Outcome:
-    """Let many small items be followed by large ones, in each task."""
+    """Follow many small items by large ones, in each task."""
     count = megabytes * _MEGABYTE // _LARGE // _TASKS
     numbers = ctx.stream(range(_TASKS), _TASKS).flat_map(
         lambda task: range(task * 10**6, task * 10**6 + 200_000 + count)

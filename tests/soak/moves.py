@@ -154,7 +154,7 @@ class _Point:
 
 
 def _move_at_random(chance: random.Random, at: _Point, moves: Iterator[int]) -> None:
-    """Let each run move at a random piece, and tell the points that it reaches."""
+    """Move each run at a random piece, and report the points that it reaches."""
     places: dict[int, int] = {}
 
     def is_crossed(border: Any, splits: Any, each: Any, piece: int) -> bool:

@@ -221,7 +221,7 @@ def remove(lake: Lake, path: str, chosen: random.Random) -> dict[str, None]:
 
 
 def swap(lake: Lake, path: str, chosen: random.Random) -> Files:
-    """Let two files of a kind change places."""
+    """Exchange two files of a kind."""
     other = chosen.choice([other for other in lake.files if _kind(other) == _kind(path)])
     return {path: lake.files[other], other: lake.files[path]}
 

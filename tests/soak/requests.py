@@ -103,7 +103,7 @@ class _Asked:
         return f"{job.status} with {found}"
 
     def _meet(self, job: Job) -> None:
-        """Let all ask at once, and the source be down in between."""
+        """Send all requests at once, with the source down in between."""
         for place, pipe in enumerate(self._pipes):
             pipe.send((self._name, self._seed * 100 + place, self._cancels and place == 0))
         threads = [threading.Thread(target=self._ask, args=(job, -self._seed - place)) for place in range(2)]

@@ -119,7 +119,7 @@ def _grouping(ctx: ds.Context, items: int) -> Outcome:
 
 
 def _join(ctx: ds.Context, items: int) -> Outcome:
-    """Let each item meet one other."""
+    """Join each item with one other."""
     count = items // _MEETING
     left = _numbers(ctx, count).map(lambda n: (n, f"{n:0100}"))
     right = _numbers(ctx, count).map(lambda n: n * 765_431 % count).map(lambda n: (n, f"{n:0100}"))
@@ -128,7 +128,7 @@ def _join(ctx: ds.Context, items: int) -> Outcome:
 
 
 def _skewed(ctx: ds.Context, items: int) -> Outcome:
-    """Let every second item have the same key: all of them are held while few names pass by."""
+    """Use the same key for every second item: all of them are buffered while a few names are read."""
     count = items // _MEETING
 
     def zipf(n: int) -> int:

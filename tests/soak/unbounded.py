@@ -81,7 +81,7 @@ class Round:
         self._drivers: list[DriverProcess] = []
 
     def run(self, most: int) -> None:
-        """Let one fault follow the other until the job has completed; after so many, let it be.
+        """Inject one fault after the other until the job has completed; at most a number of them.
 
         Raises:
             RuntimeError: a driver failed, or does not end.
@@ -137,7 +137,7 @@ class Round:
         return self._killed(driver)
 
     def point(self) -> bool:
-        """Let a driver kill itself."""
+        """Kill a driver by itself."""
         point = self._chance.choice(list(_PASSES[self._terms.engine]))
         code = self.driver(point=point, passes=self._passes(point)).ended()
         self.were[f"driver at {point!r}"] += code == -signal.SIGKILL

@@ -53,7 +53,7 @@ def is_stored(request):
 
 @pytest.fixture
 def few_bytes(monkeypatch):
-    """Let 10,000 decoded bytes be many."""
+    """Lower the bound of decoded bytes to 10,000."""
     monkeypatch.setattr(open_parquet, "DECODED_BYTES", 10_000)
     monkeypatch.setattr(parquet, "DECODED_BYTES", 10_000)
     monkeypatch.setattr(parquet, "_GROUP_DECODED", 50_000)

@@ -71,7 +71,7 @@ class Epochs:
         backend.recent_files = loading.recent_files = recent
 
     def forget_files(self) -> None:
-        """Let this process forget what it has read and written, but not the shards."""
+        """Forget what this process has read and written, but not the shards."""
         backend.recent_files = loading.recent_files = RecentFiles()
 
     def forget(self) -> None:

@@ -37,7 +37,7 @@ def counted(entries):
 
 
 def way(stream, name):
-    """Let a side of up to so many bytes travel."""
+    """Set the largest number of bytes of a side that is broadcast."""
     return stream.configure({"spark.sql.autoBroadcastJoinThreshold": WAYS[name]})
 
 

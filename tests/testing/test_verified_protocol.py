@@ -185,7 +185,7 @@ class Endless(AbstractProcessor):
     """Counts seconds, and is never done."""
 
     def complete(self):
-        """Let a second pass."""
+        """Advance the time by a second."""
         CLOCK.now += 1
         self.try_emit("tick")
         return False

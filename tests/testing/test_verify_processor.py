@@ -211,7 +211,7 @@ class Slow(AbstractProcessor):
     """Lets three seconds pass for each item."""
 
     def try_process(self, ordinal, item):
-        """Let time pass."""
+        """Advance the time."""
         CLOCK.now += 3
         return self.try_emit(item)
 

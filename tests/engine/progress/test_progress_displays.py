@@ -21,7 +21,7 @@ class Tty(io.StringIO):
 
 @pytest.fixture
 def install(monkeypatch):
-    """Let stdout and stderr be one terminal, from the call on; pytest sets them anew before a test."""
+    """Replace stdout and stderr by one terminal, from the call on; pytest sets them anew before a test."""
 
     def now():
         stream = Tty()

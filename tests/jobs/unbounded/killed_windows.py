@@ -154,7 +154,7 @@ def main(terms: Terms) -> int:
 
 
 def _tell_points(terms: Terms) -> None:
-    """Let the driver send itself a signal at a point of the loop."""
+    """Send a signal to the driver at a point of the loop."""
     passes = itertools.count()
 
     def at(point: str) -> None:

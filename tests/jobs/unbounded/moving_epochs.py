@@ -46,7 +46,7 @@ def with_two_engines(context: ds.Context, start: Callable[[], Engine], caches: C
 
 
 def move_at_random(seed: int) -> None:
-    """Let the epochs of this process run here and elsewhere at random, in turns of one to four."""
+    """Run the epochs of this process here and elsewhere at random, in turns of one to four."""
     numbers, left = random.Random(seed), [0]
 
     def choose(placement: EpochPlacement, now: float, *, is_spark_running: bool) -> str:

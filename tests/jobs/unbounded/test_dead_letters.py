@@ -30,7 +30,7 @@ def dividing(feed, letters="letters", out="out"):
 
 
 def failing_once(monkeypatch, owner, name, is_meant, before=True):
-    """Let a method raise as if a connection were lost, the first time that it is given what is meant."""
+    """Raise in a method as if a connection were lost, at the first call with a certain argument."""
     method, failures = getattr(owner, name), []
 
     def fails(self, record):

@@ -59,7 +59,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def high(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the load of every epoch be a high one that lasts."""
+    """Set the load of every epoch to a high one that lasts."""
     after = EpochPlacement.after
 
     def high_after(placement: EpochPlacement, load: EpochLoad) -> None:
@@ -319,7 +319,7 @@ class SeededEngine(ElsewhereEngine):
 
 @pytest.fixture
 def without_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let this process have no seed, as most drivers."""
+    """Run this process without a seed, as most drivers."""
     monkeypatch.delenv("PYTHONHASHSEED", raising=False)
     monkeypatch.setattr("dstream.keys.hashing._seeds", set())
 

@@ -48,7 +48,7 @@ def started(ctx: ds.Context, name: str, feed: Breaking, moment: str) -> tuple[Jo
 
 
 def ended(ctx: ds.Context, job: Job, feed: Feed, goal: Goal) -> list[int]:
-    """Let a job come to what it was asked for, give it one more item unless it is cancelled, and return the items."""
+    """Wait until a job has done the request, add one item unless it is cancelled, and return the items."""
     if goal is Goal.CANCEL:
         job.wait_for(JobStatus.CANCELLED, timeout=20)
         return [*ctx.get_list(job.name), 3]

@@ -22,7 +22,7 @@ class Died(BaseException):
 
 @pytest.fixture
 def dies(monkeypatch):
-    """Let drivers die where a method is called, `before` or after it did its work; once."""
+    """End drivers where a method is called, `before` or after its work; once."""
     monkeypatch.setattr(EpochRunner, "abort", lambda *given: None)
     monkeypatch.setattr(Execution, "_fail", Execution._finish)
 

@@ -125,7 +125,7 @@ def test_a_job_goes_on_when_its_client_waits_for_ever(ctx, topics, monkeypatch):
 
 
 def fall_silent(monkeypatch, begin, owner, method, is_after):
-    """Let silence begin, once, before a method or after it."""
+    """Begin the silence, once, before a method or after it."""
     inner = getattr(owner, method)
 
     def falling_silent(*given):

@@ -32,7 +32,7 @@ def start(ctx, feed):
 
 @pytest.fixture
 def failing(monkeypatch):
-    """Let the next reads of the log of a job fail; return how many are left to fail."""
+    """Fail the next reads of the log of a job; return how many are left to fail."""
 
     def set_up(job, times):
         records, left = job._execution._records.all, [times]

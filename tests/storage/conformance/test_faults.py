@@ -92,7 +92,7 @@ def test_killed_driver_and_a_second_run_have_one_result(backend, storage, use, e
 
 
 def _pass_time(random_):
-    """Let a process go on for a while: at which moment it dies is what these tests vary."""
+    """Run a process for a while: these tests vary the moment at which it ends."""
     time.sleep(random_.uniform(0, 0.03))
 
 

@@ -40,7 +40,7 @@ class Clock:
         return self.now
 
     def sleep(self, seconds):
-        """Let time go by."""
+        """Advance the time."""
         self.now += seconds
 
 

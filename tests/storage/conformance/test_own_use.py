@@ -127,7 +127,7 @@ def hang() -> Iterator[None]:
 
 @pytest.fixture
 def used(backend, storage) -> Iterator[Callable[[Any], Any]]:
-    """Let keys, values and functions use a store from now on; at the end, they must have done so."""
+    """Use a store in keys, values and functions from now on; at the end, they must have done so."""
     probe.uses, probe.by_thread = 0, backend.name != "lake"
 
     def use(store: Any) -> Any:

@@ -184,7 +184,7 @@ def interruption() -> type[Interruption]:
 
 @pytest.fixture
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each call look, and let nothing be too young."""
+    """Look at each call, at files of any age."""
     monkeypatch.setattr(vacuum, "_SHORTEST", -10.0)
     monkeypatch.setattr(vacuum, "_PAUSE", 0.0)
     monkeypatch.setattr(collection_log, "_LOOK_EVERY", 0.0)

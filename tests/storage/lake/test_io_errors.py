@@ -16,7 +16,7 @@ CODES = [errno.EIO, errno.ESTALE, errno.EACCES]
 
 @pytest.fixture(params=CODES, ids=errno.errorcode.get)
 def failing(request, monkeypatch):
-    """Let calls of the system on paths with some part fail: `failing(part)`; `failing(None)` ends it."""
+    """Fail calls of the system on paths with some part: `failing(part)`; `failing(None)` ends it."""
     wanted = []
 
     def tampered(call):

@@ -15,7 +15,7 @@ ROWS = [(("k", n), bytes([n])) for n in range(7)]
 
 @pytest.fixture
 def low_limit(monkeypatch):
-    """Let no column hold more than two values, as if each were a gigabyte."""
+    """Limit columns to two values, as if each were a gigabyte."""
 
     def limited(array):
         if len(array) > 2:

@@ -17,7 +17,7 @@ from tests.storage.lake.writing import written
 
 @pytest.fixture(autouse=True)
 def ahead(monkeypatch):
-    """Let the clock of every vacuum be 25 hours ahead."""
+    """Set the clock of every vacuum 25 hours ahead."""
     monkeypatch.setattr(vacuum, "time", SimpleNamespace(time=lambda: time.time() + 25 * 3600))
 
 

@@ -32,7 +32,7 @@ def _begun(store, name, value):
 
 
 def _before_it_publishes(job, monkeypatch, action):
-    """Let something happen between the last look of the driver and the commit."""
+    """Call something between the last look of the driver and the commit."""
     codec_of = job._codec_of
 
     def looked(types):

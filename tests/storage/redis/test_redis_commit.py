@@ -15,7 +15,7 @@ def store(request, storage):
 
 
 def _before_it_publishes(job, monkeypatch, action):
-    """Let something happen between the last look of the driver and the script."""
+    """Call something between the last look of the driver and the script."""
     look = job._types
 
     def looked(receipts):

@@ -32,7 +32,7 @@ class Died(BaseException):
 
 
 def let_die(patch: pytest.MonkeyPatch, stops_at: int, changes: Iterable[tuple[Any, str]]) -> None:
-    """Let a process die before its n-th call of functions that change a file system, if it makes so many."""
+    """End a process before its n-th call of a function that changes a file system, if it has as many."""
     steps = itertools.count()
 
     def counted(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,7 +50,7 @@ def let_die(patch: pytest.MonkeyPatch, stops_at: int, changes: Iterable[tuple[An
 def dying(
     monkeypatch: pytest.MonkeyPatch, stops_at: int, changes: Iterable[tuple[Any, str]], commit: Callable[[], None]
 ) -> None:
-    """Let a commit die before its n-th change, if it makes so many."""
+    """End a commit before its n-th change, if it has as many."""
     with monkeypatch.context() as patch, contextlib.suppress(Died):
         let_die(patch, stops_at, changes)
         commit()

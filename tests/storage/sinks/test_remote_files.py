@@ -24,7 +24,7 @@ CHANGES = [(MEMORY, name) for name in ("pipe_file", "cp_file", "rm_file")]
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """Let a note settle at once: nobody else commits."""
+    """Settle a note at once: there is no other commit."""
     monkeypatch.setattr("dstream.filesystem.output_folders.SETTLED", 0.01)
 
 

@@ -241,7 +241,7 @@ def _stage(store):
 
 
 def _age(folder, seconds):
-    """Let a folder and all files in it have been written some time ago."""
+    """Set the time of a folder and of all files in it to some time ago."""
     then = time.time() - seconds
     for path in (*folder.iterdir(), folder):
         os.utime(path, (then, then))
