@@ -9,10 +9,12 @@ from __future__ import annotations
 import ast
 import enum
 import functools
+import operator
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, starmap, zip_longest
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, TypeAlias
 
@@ -120,7 +122,7 @@ class _Known:
     """
 
     looked_up: tuple[NameLookup, ...]
-    called: tuple[tuple[FunctionType, CodeType, object], ...]
+    called: tuple[tuple[FunctionType, tuple[object, ...]], ...]
     result: Expression | Unreadable
 
 
@@ -144,12 +146,15 @@ def _remembered(fn: FunctionType, arguments: int, namespaces: Namespaces) -> Exp
     looked_up: list[NameLookup] = []
     result = _read(fn, arguments, namespaces, looked_up)
     if all(_may_be_held(each.value) for each in looked_up):
-        functions = (each.value for each in looked_up if type(each.value) is FunctionType)
-        called = tuple((each, each.__code__, each.__defaults__) for each in functions)
+        called = tuple((each, _code_and_defaults(each)) for _, _, each, _ in looked_up if type(each) is FunctionType)
         _known[key] = _Known(tuple(looked_up), called, result)
         if len(_known) > _MOST:
             _known.popitem(last=False)
     return result
+
+
+def _code_and_defaults(fn: FunctionType) -> tuple[object, ...]:
+    return fn.__code__, fn.__defaults__, *chain.from_iterable((fn.__kwdefaults__ or {}).items())
 
 
 def _may_be_held(value: object) -> bool:
@@ -165,10 +170,11 @@ _FEW_BYTES = 1024
 
 
 def _stand_for_the_same(fn: FunctionType, known: _Known, namespaces: Namespaces) -> bool:
-    if any(each.__code__ is not code or each.__defaults__ is not defaults for each, code, defaults in known.called):
-        return False
+    pairs = (pair for each, before in known.called for pair in zip_longest(_code_and_defaults(each), before))
     try:
-        return all(_value_now(fn, each, namespaces) is each.value for each in known.looked_up)
+        return all(starmap(operator.is_, pairs)) and all(
+            _value_now(fn, each, namespaces) is each.value for each in known.looked_up
+        )
     except UnreadableName:
         return False
 

@@ -41,6 +41,7 @@ __all__ = [
     "is_plain_enumeration",
     "is_same_constant_everywhere",
     "member_of_module",
+    "part_of_member",
     "value_of_name",
 ]
 
@@ -111,8 +112,10 @@ class NameLookup(NamedTuple):
     """A name that was looked up, and its value.
 
     Attributes:
-        of: the function, the module or the class in which it was looked up; None: the function that is read.
-        value: of a class the function of its method or property of that name, None if it has none.
+        of: the function, the module, the class or the member of an enumeration in which it was looked up; None: the
+            function that is read.
+        value: of a class the function of its method or property of that name, None if it has none; of a member its name
+            or value, as `part_of_member` returns it.
         is_property: whether a property of a class was looked up, and no method.
     """
 
@@ -187,10 +190,14 @@ class Names:
             raise UnreadableName(f"looks at {name}, which a global or nonlocal statement changes")
         if name in self.fn.__globals__ and ALL_GLOBALS in self.rebound:
             raise _may_change(name)
-        value = value_of_name(self.fn, name, self.namespaces)
+        value = self.recorded(self.caller, name, value_of_name(self.fn, name, self.namespaces))
         if value is _MISSING:
             raise UnreadableName(f"looks at {name}, which has no value")
-        self.looked_up.append(NameLookup(self.caller, name, value))
+        return value
+
+    def recorded(self, of: object, name: str, value: Any) -> Any:
+        """Record a name that was looked up, as in `NameLookup`, and return its value."""
+        self.looked_up.append(NameLookup(of, name, value))
         return value
 
 
@@ -211,18 +218,19 @@ def member_of_module(module: ModuleType, name: str, names: Names) -> Any:
     is_module = isinstance(value, ModuleType) and value is sys.modules.get(f"{module.__name__}.{name}")
     if not is_defined and not is_module and not _is_constant_of_file(vars(module), module.__file__, name, value):
         raise UnreadableName(f"looks at {name} of the module {module.__name__}, which every worker imports anew")
-    names.looked_up.append(NameLookup(module, name, value))
-    return value
+    return names.recorded(module, name, value)
 
 
-def value_of_name(fn: FunctionType | ModuleType, name: str, namespaces: Namespaces) -> Any:
-    """Return the value of a name in a function, or a unique value if it has none.
+def value_of_name(fn: FunctionType | ModuleType | enum.Enum, name: str, namespaces: Namespaces) -> Any:
+    """Return the value of a name in a function, a module or a member, or a unique value if it has none.
 
     Raises:
         UnreadableName: it may have another value when the function runs.
     """
     if isinstance(fn, ModuleType):
         return vars(fn).get(name, _MISSING)
+    if isinstance(fn, enum.Enum):
+        return part_of_member(fn, name)
     code = fn.__code__
     if name in code.co_freevars:
         if is_by_reference(fn):  # A function that was wrapped where it was defined.
@@ -404,6 +412,12 @@ def is_plain_enumeration(kind: object) -> bool:
         if name in builtin or name.startswith("_") or not isinstance(value, _CALLED_BY_NAME)
     ]
     return all(map(_is_of_enumerations, own)) and all(is_same_constant_everywhere(each.value) for each in members)
+
+
+def part_of_member(member: enum.Enum, name: str) -> object:
+    """Return the `name` or the `value` of a member; a unique value if its class has a property of its own for that."""
+    owner = next(each for each in type(member).__mro__ if name in vars(each))
+    return getattr(member, name) if owner is enum.Enum else _MISSING
 
 
 _CALLED_BY_NAME = (FunctionType, classmethod, staticmethod, property)

@@ -26,6 +26,7 @@ from dstream.expressions.resolution import (
     container_of,
     is_plain_enumeration,
     member_of_module,
+    part_of_member,
 )
 from dstream.expressions.resolution import is_same_constant_everywhere as is_constant
 from dstream.expressions.source import LocalFunction
@@ -210,7 +211,7 @@ def object_named(syntax: ast.expr, body: Body) -> Any:
         case ast.Attribute(value=of, attr=name):
             owner = object_named(of, body)
             if isinstance(owner, ModuleType) and owner.__name__ in _MODULES and name in vars(owner):
-                return _of_module(owner, name, syntax)
+                return _of_module(owner, name, syntax, body.names)
             if isinstance(owner, ModuleType) and owner.__name__ == "dstream" and getattr(owner, name, None) is Entry:
                 return Entry
             if owner is str and name in vars(str):
@@ -229,9 +230,9 @@ def object_named(syntax: ast.expr, body: Body) -> Any:
     raise UnreadableName("calls what an expression gives", line=syntax.lineno)
 
 
-def _of_module(module: ModuleType, name: str, syntax: ast.expr) -> Any:
+def _of_module(module: ModuleType, name: str, syntax: ast.expr, names: Names) -> Any:
     """Return the member of a module of the standard library, unless it has been replaced."""
-    value = vars(module)[name]
+    value = names.recorded(module, name, vars(module)[name])
     is_known = (
         name_of(value) is not None
         or value in (collections.defaultdict, datetime.timezone, operator.attrgetter, operator.itemgetter)
@@ -280,13 +281,12 @@ def _of_enum(syntax: ast.Attribute, body: Body) -> Expression | None:
     match syntax:
         case ast.Attribute(ast.Attribute(ast.Name(of), name), ("name" | "value") as part) if of not in body.own:
             kind = body.names.found(of)
-            if type(kind) is enum.EnumMeta and not is_importable(kind) and name in kind.__members__:
-                # A class that it is made of may have a property of this name.
-                owner = next(each for each in kind.__mro__ if part in vars(each))
-                return constant_of(getattr(kind[name], part)) if owner is enum.Enum else None
-            # Its value is that of the class which a worker imports.
-            if is_plain_enumeration(kind) and name in kind.__members__:
-                return Attribute(Constant(kind[name]), part)
+            if type(kind) is enum.EnumMeta and name in kind.__members__:
+                value = body.names.recorded(kind[name], part, part_of_member(kind[name], part))
+                if not is_importable(kind):
+                    return constant_of(value)
+                # Its value is that of the class which a worker imports.
+                return Attribute(Constant(kind[name]), part) if is_plain_enumeration(kind) else None
     return None
 
 

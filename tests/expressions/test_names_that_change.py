@@ -23,6 +23,7 @@ from dstream.expressions.reader import Unreadable, read
 from dstream.expressions.resolution import Namespaces
 
 _X = Argument(0)
+_KIND = "import enum\nclass Kind(enum.Enum):\n    A = 1\n"
 
 
 def _script(text: str, names: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -306,3 +307,46 @@ def test_read_refuses_a_constant_of_a_file_that_is_not_the_one_of_the_module(
     module = _imported_text(tmp_path, monkeypatch, "RATE = 6\n")
     _script("RATE = 5\ndef fn(x):\n    return x * RATE\n", vars(module))
     assert _reason(module.fn) == "looks at RATE of its module, which every worker imports anew"
+
+
+@pytest.mark.parametrize(
+    ("text", "change"),
+    [
+        ("import math\nfn = lambda x: math.floor(x)\n", lambda names: (math, "floor", abs)),
+        ("import math\nfn = lambda x: x * math.pi\n", lambda names: (math, "pi", 3)),
+        ("import re\nfn = lambda x: re.sub('a', 'b', x)\n", lambda names: (re, "sub", max)),
+        (
+            "def inner(x, *, by=1):\n    return x + by\nfn = lambda x: inner(x)\n",
+            lambda names: (names["inner"], "__kwdefaults__", {"by": 2}),
+        ),
+        (_KIND + "fn = lambda x: x + Kind.A.value\n", lambda names: (names["Kind"], "value", property(len))),
+        (_KIND + "fn = lambda x: x + Kind.A.name\n", lambda names: (names["Kind"], "name", property(len))),
+        (_KIND + "fn = lambda x: x + Kind.A.value\n", lambda names: (names["Kind"].A, "_value_", 7)),
+    ],
+)
+def test_a_reading_is_remembered_until_what_it_used_is_exchanged(
+    text: str, change: Callable[[Any], tuple[Any, str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Members of Python's modules, defaults of parameters by name, and the parts of members of enumerations, too."""
+    names = _script(text)
+    first = read(names["fn"])
+    assert isinstance(first, Expression)
+    assert read(names["fn"]) is first
+    monkeypatch.setattr(*change(names), raising=False)
+    assert read(names["fn"]) != first
+
+
+def test_a_default_that_is_changed_in_place_is_read_anew() -> None:
+    """Its dictionary is the same one."""
+    names = _script("def inner(x, *, by=1):\n    return x + by\nfn = lambda x: inner(x)\n")
+    assert read(names["fn"]) == Applied("+", (_X, Constant(1)))
+    names["inner"].__kwdefaults__["by"] = 2
+    assert read(names["fn"]) == Applied("+", (_X, Constant(2)))
+
+
+def test_a_global_that_gets_a_value_later_is_read_then() -> None:
+    """As where the cell of a notebook that defines it runs after the one with the function."""
+    names = _script("fn = lambda x: x + rate\n")
+    assert _reason(names["fn"]) == "looks at rate, which has no value"
+    names["rate"] = 2
+    assert read(names["fn"]) == Applied("+", (_X, Constant(2)))
