@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
+from dstream.failures.attribution import is_our_name
+
 if TYPE_CHECKING:
     from dstream.expressions import Expression
 
@@ -126,7 +128,8 @@ class SourceTraits:
     __slots__ = ("_source",)
 
     def __init__(self, source: object) -> None:
-        self._source = source
+        # A source of the user's may have attributes of the same names, such as paths, that mean something else.
+        self._source = source if is_our_name(type(source).__module__) else None
 
     @property
     def has_columns(self) -> bool:

@@ -31,6 +31,7 @@ from dstream.operators.rows.guards import items_of
 from dstream.plan.steps import Step
 from dstream.spi import ArrowRows, InArrow
 from dstream.spi.columns import SourceTraits
+from dstream.spi.source import InputSize
 from dstream.testing.engines import MASTER, SETTINGS
 from sources import parquet_rows
 
@@ -442,3 +443,46 @@ def test_engines_read_attributes_of_sources_at_one_place(room):
     texts = {path: path.read_text() for path in (Path(dstream.__path__[0]) / room).rglob("*.py")}
 
     assert [path for path, text in texts.items() if re.search(rf"attr\(.*?, ({'|'.join(asked)})\b", text)] == []
+
+
+class _OfTheUser:
+    """A source with an attribute of its own, whose name is that of one of dstream's."""
+
+    ordered = bounded = True
+    in_caller = False
+
+    def __init__(self, name: str, value: Any) -> None:
+        setattr(self, name, value)
+
+    def splits(self, parallelism: int) -> list[_Numbers]:
+        return [_Numbers()]
+
+    def input_size(self) -> InputSize:
+        return InputSize(3, stored_bytes=1_000)
+
+
+class _Numbers:
+    def read(self) -> Iterator[int]:
+        return iter(range(3))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("paths", [Path("numbers")]), ("paths", None), ("paths", len), ("maker", ["a"]), ("glob", "*")),
+        *(("has_columns", True), ("gives_texts", True), ("columns_if", len), ("item_class", dict)),
+        *(("is_free_to_read", True), ("is_of_functions", True), ("iterable", [[1]]), ("iterable", range(7))),
+    ],
+)
+def test_a_source_of_the_user_may_have_attributes_of_any_name(
+    name: str, value: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Engines take them for none of dstream's."""
+    with ds.connect(storage="memory:", progress=False) as context:
+
+        def explained(source: _OfTheUser) -> str:
+            context.read(source).map(lambda n: n + 1).explain(routes=True)
+            return re.sub("0x[0-9a-f]+", "", capsys.readouterr().out)
+
+        assert explained(_OfTheUser(name, value)) == explained(_OfTheUser("other", value))
+        assert context.read(_OfTheUser(name, value)).map(lambda n: n + 1).to_list() == [1, 2, 3]
