@@ -122,7 +122,7 @@ def _led_to_by_function(function: Any) -> list[Any] | None:
     if code is _WithRepr.__repr__.__code__:
         return [function.__wrapped__]
     # `__init__` as the decorator has made it sets fields, of an object without another reference.
-    if _MADE in code.co_freevars or code in _OF_NAMED_TUPLES or code.co_names == _OF_CONSTRUCTOR:
+    if _MADE in code.co_freevars or code in _OF_NAMED_TUPLES or _makes_named_tuples(function):
         return []
     if not {"__class__"}.issuperset(code.co_freevars):
         return None
@@ -132,6 +132,11 @@ def _led_to_by_function(function: Any) -> list[Any] | None:
     if not _SETTERS.isdisjoint(names) or any(map(_is_special, names)) or _imports(code):
         return None
     return _named(function, names)
+
+
+def _makes_named_tuples(function: Any) -> bool:
+    # A function of the caller's may have another one under this name.
+    return function.__code__.co_names == ("_tuple_new",) and function.__globals__.get("_tuple_new") is tuple.__new__
 
 
 def _named(function: Any, names: set[str]) -> list[Any] | None:
@@ -192,7 +197,6 @@ class _WithRepr:
 
 _MADE = "__dataclass_builtins_object__"
 _SAMPLE = collections.namedtuple("_SAMPLE", "value")
-_OF_CONSTRUCTOR = ("_tuple_new",)
 _OF_NAMED_TUPLES = {
     getattr(each, "__func__", each).__code__
     for each in (vars(_SAMPLE)[name] for name in ("_make", "_replace", "_asdict", "__repr__", "__getnewargs__"))

@@ -196,6 +196,13 @@ def _of_module(name: str) -> Any:
     return namespace["put"]
 
 
+def _of_constructor() -> Any:
+    """Return a function whose only name is that of the constructor of named tuples."""
+    namespace = {"_tuple_new": object.__setattr__}
+    exec("def put(item):\n    _tuple_new(item, 'words', [])", namespace)
+    return namespace["put"]
+
+
 _SETTING = {
     "namespace": lambda item: _namespace.put(item),
     "default dictionary": lambda item: _default["put"](item),
@@ -235,6 +242,7 @@ _SETTING = {
     "builtin": functools.partialmethod(_put),
     "called math": _of_module("math"),
     "called a named tuple": _of_module("namedtuple_Pair"),
+    "called a constructor": _of_constructor(),
 }
 
 
