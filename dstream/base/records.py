@@ -73,7 +73,9 @@ def record(cls: Any = None, /, *, slots: bool = True, eq: bool = True, repr: boo
 
 def _made(cls: Any, slots: bool, eq: bool, shown: bool) -> Any:
     own = vars(cls)
-    has_eq, has_hash = "__eq__" in own, own.get("__hash__") is not None
+    has_eq = "__eq__" in own
+    # Python itself gives a class with an `__eq__` no hash.
+    has_hash = "__hash__" in own and not (has_eq and own["__hash__"] is None)
     has_repr, has_state = "__repr__" in own, "__getstate__" in own or "__setstate__" in own
     made = with_fields(cls, slots)
     fields = dataclasses.fields(made)
@@ -111,6 +113,11 @@ def with_fields(cls: Any, slots: bool) -> Any:
 def _compiled_init(cls: Any, slots: bool) -> Callable[..., None]:
     names = ("__dataclass_fields__", "__dataclass_params__", "__post_init__")
     base = type("Fields", (), {name: getattr(cls, name) for name in names if hasattr(cls, name)})
+    for each in vars(base)["__dataclass_fields__"].values():
+        # A class that was pickled by value has a mark of its own for what is missing, which would be a default.
+        for name in ("default", "default_factory"):
+            if isinstance(getattr(each, name), type(dataclasses.MISSING)):
+                setattr(each, name, dataclasses.MISSING)
     # A separate class, not a subclass of `cls`: no base of `cls` gets an additional subclass.
     named = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
     beside: Any = dataclasses.dataclass(slots=slots, eq=False, repr=False)(type(cls.__name__, (base,), named))

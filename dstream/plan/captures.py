@@ -177,8 +177,8 @@ def _has_a_way_of_its_own(kind: type) -> bool:
 
 
 def _is_own(method: Any, of_object: Any) -> bool:
-    # `dataclass(frozen=True, slots=True)` adds a `__getstate__` that pickles the fields (Python 3.11).
-    return method is not of_object and getattr(method, "__module__", None) != "dataclasses"
+    # `record` adds a `__getstate__` that pickles the fields, as a frozen dataclass with slots has (Python 3.11).
+    return method is not of_object and getattr(method, "__module__", None) not in ("dataclasses", record.__module__)
 
 
 def pickled(value: Any) -> tuple[str | None, int]:

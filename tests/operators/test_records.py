@@ -8,10 +8,12 @@ import pickle
 from dataclasses import dataclass, field
 from typing import Any
 
+import cloudpickle
 import pytest
 
 from dstream.base.records import Remembering, record, remembered
 from dstream.expressions import Applied, Argument, Constant
+from dstream.plan.captures import attributes_of
 
 
 def _fields(cls: Any) -> Any:
@@ -206,3 +208,38 @@ def test_the_first_object_of_a_record_is_made_as_all_others_are():
     assert (Initialized(2, 3).value, Initialized(2, factor=4).value) == (6, 8)
     assert MoreChecked.__init__ is not Checked.__init__
     assert Checked.__subclasses__() == [MoreChecked]
+
+
+def test_a_record_that_is_pickled_by_value_before_its_first_object_has_the_same_fields():
+    """Its marks of what is missing are copies, which are no defaults."""
+
+    @record
+    class Local:
+        value: int
+        parts: list[int] = field(default_factory=list)
+        number: int = 3
+
+    loaded = cloudpickle.loads(cloudpickle.dumps(Local))
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'value'"):
+        loaded()
+    assert (loaded(1).value, loaded(1).parts, loaded(1).number) == (1, [], 3)
+
+
+def test_a_record_without_a_hash_has_none():
+    """As a dataclass that sets it to None."""
+
+    @record
+    class Unhashable:
+        value: int
+
+        __hash__ = None  # type: ignore[assignment]
+
+    assert Unhashable(1) == Unhashable(1)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(Unhashable(1))
+
+
+def test_a_record_is_examined_by_its_attributes():
+    """It is pickled as these: nothing else has to be pickled to find what it has captured."""
+    assert attributes_of(One([1])) == {"only": [1]}
+    assert attributes_of(Identity(2)) == {"value": 2}
