@@ -57,6 +57,8 @@ class ItemsSplit(Generic[T]):
 
     items: Sequence[T]
 
+    yields_its_items = True
+
     def read(self) -> Iterator[T]:
         """Yield the items one after another."""
         return iter(self.items)

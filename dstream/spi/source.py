@@ -44,6 +44,7 @@ __all__ = [
     "TimestampedBeside",
     "asking_sizes_once",
     "input_size",
+    "yields_its_items",
 ]
 
 
@@ -65,6 +66,14 @@ class Split(Protocol[T_co]):
             SourceError: the data is missing, torn, or not what was declared.
         """
         ...
+
+
+def yields_its_items(split: Split[Any]) -> bool:
+    """Return whether `read` yields the members of the attribute `items`, so that an engine may take them from there.
+
+    A class has an attribute of this name if so. A subclass may override `read`, so it does not inherit it.
+    """
+    return bool(vars(type(split)).get("yields_its_items"))
 
 
 @runtime_checkable

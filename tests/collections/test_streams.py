@@ -7,10 +7,12 @@ import pickle
 import pytest
 
 import dstream as ds
+from collectors import counting, grouping_by
 from dstream import Entry
 from dstream.collections.sources import EntrySource, ItemSource
 from dstream.errors import CollectionDestroyedError
 from dstream.plan import is_ordered, rewrite
+from sources import ItemsSplit, ilist
 
 
 def test_a_stream_of_a_map_gives_entries(make):
@@ -143,3 +145,77 @@ def test_sources_say_what_they_are(make):
         (False, True, True),
         (True, True, True),
     ]
+
+
+@pytest.mark.parametrize("storage", ["memory:", "folder", "sqlite:data.db"])
+@pytest.mark.parametrize("engine", ["local", "auto"])
+def test_streams_of_each_storage_yield_decoded_items_on_each_engine(storage, engine, tmp_path, monkeypatch):
+    """By all ways in which the first items are read, with and without functions that are read."""
+    monkeypatch.chdir(tmp_path)
+    with ds.connect(engine=engine, storage=storage) as ctx:
+        many = [1, "a", None, 2.5, {"n": [1]}] * 500
+        items, numbers, entries = ctx.get_list("l"), ctx.get_list("n"), ctx.get_map("m")
+        items.extend(many)
+        numbers.extend(range(3000))
+        entries.update({n: str(n) for n in range(3000)})
+        seen = ctx.get_set("s")
+        seen.update("abc")
+
+        assert items.stream().to_list() == ctx.read(ilist("l")).to_list() == list(iter(items.stream())) == many
+        assert items.stream().find_first().get() == 1
+        assert items.stream().limit(2).to_list() == many[:2]
+        assert ctx.stream("xy").zip(items.stream()).to_list() == [("x", 1), ("y", "a")]
+        assert items.stream().sorted(key=repr).to_list() == sorted(many, key=repr)
+        assert numbers.stream().filter(lambda n: n > 2990).to_list() == list(range(2991, 3000))
+        assert numbers.stream().collect(grouping_by(lambda n: n % 2, counting())) == {0: 1500, 1: 1500}
+        assert sorted(entries.stream().to_list()) == [(n, str(n)) for n in range(3000)]
+        assert sorted(seen.stream().to_list()) == ["a", "b", "c"]
+
+
+class Doubled:
+    """A split that yields other items than those in its attribute."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def read(self):
+        """Yield each item twice as large."""
+        return (2 * item for item in self.items)
+
+
+class OfPeers:
+    """A source of the user's that contains its items."""
+
+    ordered = bounded = in_caller = True
+
+    def splits(self, parallelism):
+        """Return one split."""
+        return [Doubled(list(range(3000)))]
+
+
+class Negated(ItemsSplit):
+    """A subclass of a split of the library that overrides its reader."""
+
+    def read(self):
+        """Yield each item negated."""
+        return (-item for item in self.items)
+
+
+class OfSubclasses(OfPeers):
+    """A source whose splits derive from one of the library."""
+
+    def splits(self, parallelism):
+        """Return one split."""
+        return [Negated(list(range(3000)))]
+
+
+@pytest.mark.parametrize(("source", "factor"), [(OfPeers(), 2), (OfSubclasses(), -1)])
+def test_splits_are_read_by_their_reader(source, factor):
+    """A source of the user's may have an attribute of the name of one of the library."""
+    expected = [factor * n for n in range(3000)]
+    for engine in ("local", "auto"):
+        with ds.connect(engine=engine) as ctx:
+            assert ctx.read(source).to_list() == list(iter(ctx.read(source))) == expected
+            assert ctx.read(source).limit(3).to_list() == expected[:3]
+            assert ctx.read(source).filter(lambda n: n % 4 == 0).to_list() == [n for n in expected if n % 4 == 0]
+            assert ctx.read(source).sorted(reverse=True).to_list() == sorted(expected, reverse=True)

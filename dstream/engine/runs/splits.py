@@ -26,6 +26,7 @@ from dstream.plan.captures import look
 from dstream.plan.steps import Step
 from dstream.plan.walk import inputs_first
 from dstream.spi import Split
+from dstream.spi.source import yields_its_items
 
 __all__ = ["ListedSplits", "Pieces", "packed", "packed_split"]
 
@@ -232,7 +233,7 @@ class ListedSplits:
 
     def _cut(self, use: ItemUse, split: Split[Any], step: Step) -> Piece:
         """Cut a split that contains its items, so that a task copies a part of them at a time."""
-        items = getattr(split, "items", None)
+        items: Any = getattr(split, "items", None) if yields_its_items(split) else None
         if type(items) is not list:
             self._are_frozen &= type(items) is range
             self._are_own = False

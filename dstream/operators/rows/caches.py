@@ -178,6 +178,8 @@ class CacheSplit:
 
     items: list[Any]
 
+    yields_its_items = True
+
     def read(self) -> Iterator[Any]:
         """Give the items."""
         return iter(self.items)
