@@ -1,9 +1,10 @@
 """Commits of a Delta log: actions and their sum, JSON entries, and file names.
 
-The format is that of https://github.com/delta-io/delta/blob/master/PROTOCOL.md, reader version 1, writer version 2.
+The format is specified by https://github.com/delta-io/delta/blob/master/PROTOCOL.md, reader version 1, writer version
+2.
 
-An entry that this library writes begins with a checksum of all that follows, and the identity of its commit. Who
-creates an entry leaves a second name for it, `_last_created`, so that an entry that is missing is no end of the log.
+An entry that this library writes begins with a checksum of the rest, and the identity of its commit. The writer of an
+entry adds a second name for it, `_last_created`, so that a missing entry is not mistaken for the end of the log.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ _PREPARED = re.compile(rf"(?:{LOG}/)?\{TEMPORARY}[0-9a-f]{{32}}")
 
 
 def new_path(prefix: str) -> str:
-    """Return the name of a new data file; `prefix` is empty, or that of a job."""
+    """Return the name of a new data file; `prefix` is empty, or the prefix of a job."""
     return f"{prefix}{random_digits()}.parquet"
 
 
@@ -84,12 +85,12 @@ def checked_path(data: Any) -> str:
 
 
 def is_temporary(path: str) -> bool:
-    """Return whether a path is that of a file that was prepared, and has no name yet."""
+    """Return whether a path is a prepared file, which has no final name yet."""
     return bool(_PREPARED.fullmatch(path))
 
 
 def is_removable(path: str) -> bool:
-    """Return whether a path in the folder of a collection is that of a data file, or of a file that was prepared."""
+    """Return whether a path in the folder of a collection is a data file, or a prepared file."""
     return bool(_DATA.fullmatch(path)) or is_temporary(path)
 
 
@@ -102,12 +103,12 @@ class DataFile(NamedTuple):
     """A file of a collection.
 
     Attributes:
-        version: the commit that decides its place among other files; newer ones win.
+        version: the commit that determines its order among other files; newer files win.
         place: its position among the files of one commit; lists only.
-        bucket: which keys it holds; 0 in lists.
+        bucket: the bucket of its keys; 0 in lists.
         path: relative to the folder of the collection.
         size: in bytes.
-        rows: how many rows it has.
+        rows: the number of rows.
         sums: the checksums of its blocks (`checksums`); empty if another program has written it.
     """
 
@@ -167,7 +168,7 @@ class Actions:
         return lines
 
     def _partition(self, file: DataFile) -> dict[str, str]:
-        # The protocol of Delta has the values of partitions as strings, whatever the type of their columns.
+        # The protocol of Delta has the values of partitions as strings, regardless of the type of their columns.
         values = {"_b": file.bucket, "_v": file.version, "_i": file.place}
         return {name: str(values[name]) for name in self.partitions}
 
@@ -196,7 +197,7 @@ def added(
 def removed(
     path: str, partition: Mapping[str, str | None], size: int, now: int, changes_data: bool = True
 ) -> dict[str, Any]:
-    """Return the action that takes a file out of a table."""
+    """Return the action that removes a file from a table."""
     remove = {
         "path": path,
         "deletionTimestamp": now,
@@ -247,7 +248,7 @@ def _mapping(pairs: Mapping[str, str] | Iterable[tuple[str, str]]) -> dict[str, 
 
 
 def check_protocol(protocol: Mapping[str, Any], url: str) -> None:
-    """Refuse a table that asks for more than the lake can do.
+    """Refuse a table that requires unsupported features.
 
     Raises:
         UnsupportedError: the table needs a newer protocol, or table features.
@@ -269,7 +270,7 @@ _ACTIONS = {"add", "remove", "metaData", "protocol", "txn", "commitInfo", "cdc",
 POINTER = f"{LOG}/_last_checkpoint"
 """The file with the number of the newest checkpoint."""
 REMOVED_FOR = 7 * 24 * 3600 * 1000
-"""Milliseconds for which other readers want to know of removed files (`delta.deletedFileRetentionDuration`)."""
+"""Milliseconds for which other readers need the names of removed files (`delta.deletedFileRetentionDuration`)."""
 THINGS: dict[str, tuple[str, str | None]] = {
     "protocol": ("protocol", None),
     "metaData": ("metaData", None),
@@ -302,7 +303,7 @@ def packed(folder: StorageFolder, version: int, info: Mapping[str, Any], actions
     """Return an entry with its checksum; `info` is for this library alone."""
     lines = [{"commitInfo": {"commit": version, **info}}, *actions]
     first, *others = map(_dumps, lines)
-    # The checksum is before the bytes that it sums up, so it is inserted into the finished text and not into the dict.
+    # The checksum precedes the bytes that it covers, so it is inserted into the serialized text and not into the dict.
     rest = "\n".join(['",' + first.removeprefix('{"commitInfo":{'), *others])
     return seal(_HEAD, rest.encode(), owner_of(folder))
 
@@ -323,7 +324,7 @@ def parsed(data: bytes) -> list[dict[str, Any]]:
 
 
 class TableState:
-    """The sum of the actions of some commits: of those on one thing the last one counts.
+    """Result of the actions of commits: of several actions on one subject the last one counts.
 
     Attributes:
         version: the last commit; -1 if there is none.
@@ -334,7 +335,7 @@ class TableState:
         self.last: dict[str, dict[Any, tuple[str, dict[str, Any]]]] = {thing: {} for thing, _ in THINGS.values()}
 
     def take(self, actions: Iterable[Mapping[str, Any]], version: int) -> None:
-        """Take the actions of a commit, or of a checkpoint that sums up all commits up to a version."""
+        """Apply the actions of a commit, or of a checkpoint of all commits up to a version."""
         self.version = version
         for kind, action in (each for line in actions for each in line.items()):
             if kind in THINGS:
@@ -356,13 +357,13 @@ def read_entry(folder: StorageFolder, version: int, all_sealed: bool = False) ->
     """Read the actions of a commit.
 
     Args:
-        folder: that of the collection.
-        version: which commit.
-        all_sealed: the collection was made since there are checksums, so this library's entries have one.
+        folder: the folder of the collection.
+        version: the commit.
+        all_sealed: the collection was created since checksums exist, so this library's entries have one.
 
     Raises:
         FileNotFoundError: there is no such commit.
-        IllegalStateError: the file is not as it was written; no commit is empty.
+        IllegalStateError: the file is damaged; no commit is empty.
     """
     return _actions(folder, version, folder.read(entry_path(version)), all_sealed)
 
@@ -393,10 +394,10 @@ def _actions(folder: StorageFolder, version: int, data: bytes, all_sealed: bool)
 
 
 def _may_be_unsealed(actions: Sequence[Mapping[str, Any]], all_sealed: bool) -> bool:
-    """Return whether an entry without a checksum is another program's, or from before there were checksums.
+    """Return whether an entry without a checksum was written by another program, or before checksums existed.
 
     All of them, delta-rs and Spark too, have their names in `commitInfo`; without it lines are missing. This library
-    writes `dstream` there, and `commit` since there are checksums.
+    writes `dstream` in it, and `commit` since checksums exist.
     """
     infos = [action["commitInfo"] for action in actions if "commitInfo" in action]
     if not infos or not all(isinstance(info, dict) for info in infos):

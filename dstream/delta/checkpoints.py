@@ -2,8 +2,8 @@
 
 See https://github.com/delta-io/delta/blob/master/PROTOCOL.md. This module loads pyarrow: import it where it is used.
 
-The next one is made of the one before and of the commits since then, whose actions replace its own. That takes
-less than a tenth of the time of `delta-rs` (`docs/decisions/0017-write-delta-checkpoints-ourselves.md`).
+The next checkpoint is computed from the previous one and the commits since, whose actions override it. That takes less
+than a tenth of the time of `delta-rs` (`docs/decisions/0017-write-delta-checkpoints-ourselves.md`).
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _delta_struct(fields: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def of_kind(rows: pa.Table, kind: pa.Field) -> pa.Array:
-    """Return the actions of a kind with our fields, whatever program has written them."""
+    """Return the actions of a kind with the fields of this library, regardless of their writer."""
     # Other programs may write more fields or fewer, and other types for the same ones.
     column = rows.column(kind.name).combine_chunks()
     fields = [
@@ -138,13 +138,13 @@ def of_kind(rows: pa.Table, kind: pa.Field) -> pa.Array:
 
 def _compute() -> Any:
     """Return the functions of Arrow, which are made when they are imported; type checkers do not find them."""
-    import pyarrow.compute  # here: it takes 20 ms, and a new table reads no checkpoint
+    import pyarrow.compute  # imported on use: it takes 20 ms, and a new table reads no checkpoint
 
     return pyarrow.compute
 
 
 def metadata_of(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the description of a table, as Parquet gives it, as JSON has it."""
+    """Convert the description of a table from Parquet to JSON."""
     options = dict(row["format"]["options"])
     return {**row, "format": {**row["format"], "options": options}, "configuration": dict(row["configuration"])}
 
@@ -152,9 +152,9 @@ def metadata_of(row: dict[str, Any]) -> dict[str, Any]:
 COLLECTION_CHECKPOINT_INTERVAL = 1000
 """Commits between checkpoints: one takes 75 ms, and 1,000 entries take 50 ms to read."""
 _SOONEST = 100
-"""Commits between checkpoints, at least, of a log that is cut: files are removed behind a checkpoint only."""
+"""Minimal commits between checkpoints of a truncated log: only files before a checkpoint are removed."""
 _ROWS_OF_A_COMMIT = 50
-"""Rows of the checkpoint before that are written again in about the time that reading one commit takes."""
+"""Rows of the previous checkpoint that are rewritten in about the time of reading one commit."""
 
 _CHECKPOINT = re.compile(rf"{LOG}/([0-9]{{20}})\.checkpoint\.parquet")
 _STATE = CHECKPOINT.remove(CHECKPOINT.get_field_index("remove"))
@@ -177,13 +177,12 @@ class Checkpoint(NamedTuple):
 class Checkpoints:
     """The checkpoints of one log, and the pointer to the newest.
 
-    The pointer is a hint: a writer that was delayed may have set it after a newer checkpoint was written, and after the
-    one that it names was removed. So a checkpoint has a checksum of its own, and the log is listed where the pointer
-    fails.
+    The pointer is a hint: a delayed writer may have set it after a newer checkpoint was written, and after its
+    checkpoint was removed. So a checkpoint has its own checksum, and the log is listed if the pointer fails.
 
     Args:
-        folder: that of the table.
-        names: returns the paths of the files of the log; only those that sort behind the argument count.
+        folder: the folder of the table.
+        names: returns the paths of the files of the log that sort after the argument.
         owner: the identity of the table, which its checksums cover.
     """
 
@@ -193,11 +192,11 @@ class Checkpoints:
         self._owner = owner
 
     def newest(self, read: Callable[[int, bytes], T], behind: int = -1) -> T | None:
-        """Return the result of `read` for the version and the bytes of the newest whole checkpoint.
+        """Return the result of `read` for the version and the bytes of the newest complete checkpoint.
 
         Args:
             read: raises an error for bytes that it does not understand; an older checkpoint is read then.
-            behind: a checkpoint that sums up more commits than the pointer's is wanted, namely more than these.
+            behind: only accept a checkpoint of more than this number of commits.
 
         Returns:
             None if there is none, or if there is no pointer and the log has its first commit.
@@ -218,7 +217,7 @@ class Checkpoints:
         return None
 
     def versions(self, behind: int = -1) -> Iterator[int]:
-        """Yield the commits behind one up to which there are checkpoints, whole or not. The log is listed."""
+        """Yield the versions of checkpoints after a commit, complete or not. The log is listed."""
         for path in self._names(checkpoint_path(behind) if behind >= 0 else ""):
             if (found := _CHECKPOINT.fullmatch(path)) is not None and int(found[1]) > behind:
                 yield int(found[1])
@@ -237,11 +236,11 @@ class Checkpoints:
             return _NO_POINTER
 
     def put(self, version: int, rows: pa.Table, codec: str, level: int | None = None) -> None:
-        """Write the rows of a checkpoint. Readers follow the pointer, which is written last, and never moved back."""
+        """Write the rows of a checkpoint. Readers follow the pointer, which is written last and never decreases."""
         sink = io.BytesIO()
         parquet.write_table(rows, sink, compression=codec, compression_level=level, store_schema=False)
         data = _sealed(sink.getvalue(), self._identity(version))
-        # The checkpoint may be that of another process that summed up the same commits, so it is replaced.
+        # Another process may have written a checkpoint of the same commits, so it is replaced.
         self._folder.replace(checkpoint_path(version), data)
         pointed = pointed_checkpoint(self._folder)
         # Another writer may have summed up later commits meanwhile. Without its file the pointer is a wrong one.
@@ -321,12 +320,12 @@ def _checkpoints(folder: StorageFolder) -> Checkpoints:
 
 
 def read_checkpoint(folder: StorageFolder, behind: int = -1) -> Checkpoint | None:
-    """Return the newest checkpoint of a collection, None if there is none that can be read.
+    """Return the newest checkpoint of a collection, None if none can be read.
 
-    The log itself is whole then, so it is read from the start.
+    The log itself is complete then, so it is read from the start.
 
     Args:
-        folder: that of the collection.
+        folder: the folder of the collection.
         behind: as for `Checkpoints.newest`.
     """
     return _checkpoints(folder).newest(lambda version, data: _summed_up(version, _rows(data, _STATE)), behind)
@@ -344,7 +343,7 @@ def _summed_up(version: int, rows: pa.Table) -> Checkpoint:
 
 
 def _rows(data: bytes, schema: pa.Schema) -> pa.Table:
-    """Return the actions of some kinds in a checkpoint, each of which is alone in a row."""
+    """Return the actions of the kinds of `schema` in a checkpoint, one per row."""
     file = parquet.ParquetFile(pa.BufferReader(data))
     fields = [f"{kind.name}.{field.name}" for kind in schema for field in kind.type]
     rows = file.read(fields, use_threads=False)
@@ -352,12 +351,12 @@ def _rows(data: bytes, schema: pa.Schema) -> pa.Table:
 
 
 def newest_checkpoint(folder: StorageFolder) -> int:
-    """Return the commit up to which the newest checkpoint sums up a log; -1 if there is none. The log is listed."""
+    """Return the last commit of the newest checkpoint; -1 if there is none. The log is listed."""
     return max(_checkpoints(folder).versions(), default=-1)
 
 
 def pointed_checkpoint(folder: Folder) -> int:
-    """Return the commit of the checkpoint that the pointer names; -1 if there is none. There may be a newer one."""
+    """Return the last commit of the checkpoint that the pointer names; -1 if there is none. It may be outdated."""
     try:
         return checked_number(json.loads(folder.read(POINTER))["version"])
     except (FileNotFoundError, *NOT_UNDERSTOOD):
@@ -368,10 +367,10 @@ def is_due(folder: StorageFolder, version: int, is_cut: bool) -> bool:
     """Return whether a commit is to be followed by a checkpoint.
 
     Args:
-        folder: that of the collection.
+        folder: the folder of the collection.
         version: the commit.
-        is_cut: whether its log is cut, so that files are removed behind the checkpoint. It is then written after 100
-            commits already; a large one later, so that writing its rows again takes no longer than reading the commits.
+        is_cut: whether its log is truncated, so that files before the checkpoint are removed. It is then due after 100
+            commits; a large checkpoint later, so that rewriting its rows takes no longer than reading the commits.
     """
     if version == 0 or version % (_SOONEST if is_cut else COLLECTION_CHECKPOINT_INTERVAL):
         return False
@@ -385,7 +384,7 @@ def is_due(folder: StorageFolder, version: int, is_cut: bool) -> bool:
 
 
 def remove_checkpoints(folder: StorageFolder, before: int) -> None:
-    """Remove those that sum up less than the commits up to some version."""
+    """Remove the checkpoints before a version."""
     for path in list(folder.paths(LOG)):
         found = _CHECKPOINT.fullmatch(path)
         if found is not None and int(found[1]) < before:
@@ -393,17 +392,17 @@ def remove_checkpoints(folder: StorageFolder, before: int) -> None:
 
 
 def write_checkpoint(folder: StorageFolder, all_sealed: bool = False, keep: float | None = None) -> None:
-    """Sum up the log of a collection as it is now.
+    """Write a checkpoint of the current log of a collection.
 
     Args:
-        folder: that of the collection.
+        folder: the folder of the collection.
         all_sealed: as for `read_entry`.
-        keep: for how many seconds it names files that were taken out; unset, as long as other readers want.
+        keep: seconds for which it names removed files; unset, as long as other readers need.
     """
     files = _checkpoints(folder)
     before, rows = files.newest(_all_rows) or (-1, CHECKPOINT.empty_table())
     if before >= 0 and not folder.exists(entry_path(before + 1)):
-        # The log was cut behind a newer checkpoint than the pointer's, or there is nothing to sum up.
+        # The log was truncated before a newer checkpoint than the pointer's, or there are no new commits.
         before, rows = files.newest(_all_rows, behind=before) or (before, rows)
     state = TableState(before)
     for entry in entries_from(folder, before + 1, all_sealed):

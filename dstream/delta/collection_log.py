@@ -1,8 +1,8 @@
 """`CollectionLog`: the commits of one table and their accumulated state, and the additions of each commit.
 
 A commit is a file `_delta_log/<version>.json`. The process that creates the file of the next version has committed, and
-has seen all commits before it; no other process can create it. That one step is all the coordination there is.
-`delta-rs` could do it too, 10 to 80 times slower and slower with every commit.
+has read all commits before it; no other process can create it. No other coordination is needed. `delta-rs` would be 10
+to 80 times slower, and slower with every commit.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ __all__ = ["DESTROYED", "Addition", "CollectionLog", "additions"]
 DESTROYED = "dstream.destroyed"
 """The transaction that ends a collection."""
 _LOOK_EVERY = 1.0
-"""Seconds between looks for a gap by a handle that only reads. A commit looks each time."""
+"""Seconds between checks for a gap by a handle that only reads. A commit checks each time."""
 _LISTED_AFTER = 2.0
-"""Seconds after which a look that is due lists the log. Both together are less than the age of commits that are cut."""
+"""Seconds after which a due check lists the log. The sum of both is less than the age of truncated commits."""
 
 
 class CollectionLog:
-    """The state of a collection, as far as this process has read it. Hold `lock` around everything.
+    """The state of a collection, as read by this process. All access requires `lock`.
 
     Attributes:
         title: the name of the collection in errors, such as `map 'counts'`.
         version: the newest commit that was read; -1 before the first.
-        groups: the live files of each bucket, oldest first. A tuple never changes, it is replaced.
+        groups: the live files of each bucket, oldest first. Tuples are replaced, never changed.
         metadata: the newest description of the collection in a commit; None before.
-        all_sealed: each entry that this library has written has a checksum.
+        all_sealed: each entry of this library has a checksum.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class CollectionLog:
         renewed_after_fork(self)
 
     def renew(self) -> None:
-        """Begin anew, as a forked process must: the lock, and what it guards, are as another thread left them."""
+        """Reset the state in a forked process, where the lock and its data may be in use by a lost thread."""
         self.lock = threading.RLock()
         self._reset()
 
@@ -118,16 +118,16 @@ class CollectionLog:
                 self._read_next()
 
     def _check_end(self) -> None:
-        """See whether the log ends where the next entry is not found, or has a gap there.
+        """Check whether a missing next entry is the end of the log, or a gap.
 
         A commit that is known from another source was made before that was known. So its entry exists, and those
         before.
         """
         last = self._last_version()
         if last < 0 and time.monotonic() >= self._look_again + _LISTED_AFTER:
-            # An object store does not record it. A handle that opens a log lists it, and so does one that has not
-            # looked for long: the pointer may be an old one. Other looks read the pointer alone, since no commit is cut
-            # that is younger than that.
+            # An object store does not record it. A handle that opens a log lists it, and so does a handle after a long
+            # time: the pointer may be outdated. Other checks only read the pointer, since no younger commit is
+            # truncated.
             last = self._last_listed()
         else:
             # What was created last may be recorded late as well, and is an old commit then.
@@ -146,19 +146,19 @@ class CollectionLog:
         self._look_again = time.monotonic() + _LOOK_EVERY
 
     def _last_summed_up(self) -> int:
-        """Return the commit of the checkpoint that the pointer names, if it is newer and there; otherwise -1."""
+        """Return the commit of the checkpoint that the pointer names, if it is newer and exists; otherwise -1."""
         pointed = pointed_checkpoint(self.folder)
         return pointed if pointed > self.version and self.folder.exists(checkpoint_path(pointed)) else -1
 
     def _last_listed(self) -> int:
-        """Return the last commit behind the newest one that was read, -1 if there is none."""
+        """Return the last commit after the newest one that was read, -1 if there is none."""
         behind = self.folder.found(LOG, after=self._next)
         return max((entry_version(file.path) or -1 for file in behind), default=-1)
 
     def _last_version(self) -> int:
-        """Return a commit that is certain to have been made, by a file beside the entries; -1 if there is none.
+        """Return a commit that is certain to exist, by a file next to the entries; -1 if there is none.
 
-        It is the newest one, or one of a few that were made at the same time.
+        It is the newest commit, or one of several concurrent commits.
         """
         data = self.folder.last_created(LOG)
         if data != self._created[0]:
@@ -186,12 +186,12 @@ class CollectionLog:
         return False
 
     def commit(self, prepare: Callable[[], Actions | None]) -> bool:
-        """Commit what `prepare` makes of the newest state; it runs again when another commit was first.
+        """Commit the result of `prepare` for the newest state; it runs again if another commit was first.
 
         Returns:
-            False if `prepare` gave None, so that nothing was committed.
+            False if `prepare` returned None, so that nothing was committed.
         """
-        # The turn is taken first: a thread that waited for it with the lock would stop all readers of this process.
+        # The turn is acquired first: a thread that waited for it with the lock would block all readers of this process.
         with turn(self.folder.url, LOG), self.lock:
             while True:
                 self.refresh()
@@ -204,10 +204,10 @@ class CollectionLog:
     def publish(self, actions: Actions) -> bool:
         """Commit as the next version; False if another commit has taken it.
 
-        This and `vacuum` hold a protocol that no clock has a part in: a vacuum commits the names of files that it
-        takes for orphans before it removes them, and no later commit adds such a file. Both are commits, so one is
-        first. If it is the vacuum, the writer has read it when it gets here. If it is the writer, the vacuum finds
-        the file live.
+        This and `vacuum` follow a protocol that does not depend on clocks: a vacuum commits the names of presumed
+        orphans before it removes them, and no later commit adds such a file. Both are commits, so one is first. If the
+        vacuum is first, the writer has read it before this call. If the writer is first, the vacuum finds the file
+        live.
 
         A request to an object store that was sent twice meets its own file; that is no conflict.
         """
@@ -231,15 +231,15 @@ class CollectionLog:
             if stamped.condemned:
                 self._vacuums.append(version)
             self._advance()
-            # `_last_created` has these bytes now; the next look compares them, and parses nothing.
+            # `_last_created` now contains these bytes; the next check compares them, and parses nothing.
             self._created = data, version
         return True
 
     def _check_condemned(self, actions: Actions) -> None:
         """Refuse files that a vacuum has named since they were begun.
 
-        Vacuums that a checkpoint has summed up are not known here, so the commits before it are read again; that
-        happens to a handle that began anew in the meantime, and to no other.
+        Vacuums before a checkpoint are unknown to a handle that was reset in the meantime, so the commits before it are
+        read again.
         """
         if not actions.adds or (self._summed_up <= actions.begun and not self._vacuums):
             return
@@ -251,7 +251,7 @@ class CollectionLog:
                 raise self.gone_before_commit(min(gone))
 
     def _summed_up_since(self, begun: int) -> list[int]:
-        """Return the commits behind one that a checkpoint has summed up, without those that were cut.
+        """Return the commits after one that a checkpoint covers, without truncated commits.
 
         No commit is cut that names what a vacuum removes.
         """
@@ -284,7 +284,7 @@ class CollectionLog:
         )
 
     def _stamped(self, actions: Actions, version: int) -> Actions:
-        """Set the version of new files to that of the commit; files that replace others have one already."""
+        """Set the version of new files to the version of the commit; files that replace others already have one."""
         adds = tuple(file._replace(version=version) if file.version < 0 else file for file in actions.adds)
         return replace(actions, adds=adds, partitions=self._partitions)
 
@@ -306,13 +306,13 @@ class CollectionLog:
 
     @contextmanager
     def _whole_or_reset(self) -> Iterator[None]:
-        """Forget everything if the user interrupts while half of a commit has been taken over."""
+        """Reset the state if the user interrupts while a commit is partially applied."""
         version = self.version + 1
         try:
             yield
         except BaseException as error:
             self._reset()
-            # Some errors of files, such as that of an unsupported operation, are a ValueError as well, and no damage.
+            # Some errors of files, such as an unsupported operation, are a ValueError as well, and no damage.
             if isinstance(error, (UnsupportedError, *NOT_UNDERSTOOD)) and not isinstance(error, OSError):
                 raise self.damaged(version, error) from error
             raise
@@ -338,7 +338,7 @@ class CollectionLog:
             self.version = checkpoint.version - 1
             self._advance()
         elif self.folder.exists(f"{LOG}/_last_checkpoint") and not self.folder.exists(self._next):
-            # To begin at 0 would be to take a full collection for a new one.
+            # Starting at 0 would treat an existing collection as new.
             where = f"{self.folder.url}/{LOG}"
             raise IllegalStateError(
                 f"{self.title} is damaged: {where} has no checkpoint and no start; restore it from a backup"
@@ -374,7 +374,7 @@ class CollectionLog:
         added = list(adds)
         for bucket in {file.bucket for file in removed}:
             gone = {file.path for file in removed if file.bucket == bucket}
-            # A new tuple each time: caches keep the old one, and compare identities to see whether it is the newest.
+            # A new tuple each time: caches retain the old one, and compare identities to detect changes.
             self.groups[bucket] = tuple(file for file in self.groups[bucket] if file.path not in gone)
         for file in added:
             self._files[file.path] = file
@@ -389,11 +389,11 @@ class CollectionLog:
         self._next = entry_path(self.version + 1)
 
     def not_there(self, path: str) -> IllegalStateError:
-        """Return the error for a file that is read and not there, live or not committed yet."""
+        """Return the error for a missing file, live or not committed yet."""
         return self.missing(path) if self.is_live(path) else self.gone_before_commit(path)
 
     def missing(self, path: str) -> IllegalStateError:
-        """Return the error for a live file that is not there."""
+        """Return the error for a missing live file."""
         return IllegalStateError(
             f"{self.title} is damaged: its file {self.folder.url}/{path} is missing; another program has removed it; "
             "restore it from a backup"
@@ -403,7 +403,7 @@ class CollectionLog:
 def _with(files: tuple[DataFile, ...], file: DataFile) -> tuple[DataFile, ...]:
     if not files or files[-1] < file:
         return (*files, file)
-    # A compaction, or a change within a list, takes the place of older files, which is not always the last one.
+    # A compaction, or a change within a list, takes the position of older files, which is not always the last.
     ordered = list(files)
     insort(ordered, file)
     return tuple(ordered)

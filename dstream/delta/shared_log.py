@@ -71,7 +71,7 @@ class SharedLog(TableState):
         return self.of("metaData").get(None, {})
 
     def epoch(self, job: str | None) -> int:
-        """Return the last epoch of a job that was committed; 0 if there is none."""
+        """Return the last committed epoch of a job; 0 if there is none."""
         return int(self.of("txn").get(job, {}).get("version", 0))
 
     def adds(self) -> dict[str, dict[str, Any]]:
@@ -100,7 +100,7 @@ class SharedLog(TableState):
         checkpoints = Checkpoints(self.place, self._names)
         found = checkpoints.newest(_rows)
         if found is not None and not self.place.exists(entry_path(found[0] + 1)):
-            # The pointer may be an old one, and the commits behind it removed since.
+            # The pointer may be outdated, and the commits after it removed since.
             found = checkpoints.newest(_rows, behind=found[0]) or found
             self._check_gap(found[0])
         if found is not None:
@@ -122,13 +122,13 @@ class SharedLog(TableState):
             )
 
     def _check_gap(self, version: int) -> None:
-        """Refuse a log whose commits behind a checkpoint were removed: the next one would be put before the others."""
+        """Refuse a log whose commits after a checkpoint were removed: the next commit would precede the others."""
         found = {number for name in self._names() if (number := entry_version(name)) is not None}
         if version + 1 not in found and max(found, default=-1) > version:
             raise self._damaged(f"{entry_path(version + 1)} is gone, and there is no checkpoint behind it to be read")
 
     def _names(self, after: str = "") -> list[str]:
-        """Return the paths of all files of the log; there may be none yet."""
+        """Return the paths of all files of the log; the log may be empty."""
         if LOG not in dict(self.place.entries("")):
             return []
         return [f"{LOG}/{name}" for name, _ in self.place.entries(LOG)]
@@ -145,7 +145,7 @@ class SharedLog(TableState):
         return SinkError(f"{self.place.title}: the log of its Delta table is damaged, since {why}")
 
     def take(self, actions: Iterable[Mapping[str, Any]], version: int) -> None:
-        """Take the actions of a commit, after a check of each."""
+        """Apply the actions of a commit, after a check of each."""
         for kind, action in (each for line in actions for each in line.items()):
             # An unknown action, such as `domainMetadata`, may carry a promise to readers that this writer would break.
             if kind not in (*THINGS, *_IGNORED):
@@ -177,11 +177,11 @@ class SharedLog(TableState):
         if not self.place.create(entry_path(self.version + 1), lines.encode()):
             return False
         self.take(actions, self.version + 1)
-        # Only the process that has committed this version gets here, so no two processes write the same checkpoint.
+        # Only the process that has committed this version is here, so no two processes write the same checkpoint.
         if self.version and self.version % SHARED_CHECKPOINT_INTERVAL == 0:
             try:
                 self._write_checkpoint()
-            except Exception as error:  # The commit is made, whatever becomes of its checkpoint.
+            except Exception as error:  # The commit succeeded, even if its checkpoint fails.
                 _log.warning("%s could not be summed up after a commit: %s", self.place.title, error)
         return True
 
@@ -192,7 +192,7 @@ class SharedLog(TableState):
         from dstream.delta.checkpoints import CHECKPOINT, CHECKPOINT_WITH_FEATURES, Checkpoints
 
         now = int(time.time() * 1000)
-        # A table with a duration of its own keeps all names: the text of an interval is not parsed.
+        # A table with a custom duration retains all names: the interval string is not parsed.
         if "delta.deletedFileRetentionDuration" not in (self.metadata.get("configuration") or {}):
             for path, remove in self.of("remove").items():
                 if now - int(remove.get("deletionTimestamp") or 0) >= REMOVED_FOR:
@@ -249,7 +249,7 @@ _KINDS_OF_FOLDERS = ("string", "long", "boolean", "date", "timestamp", "timestam
 
 
 def description_of(columns: ColumnTypes, partitions: Sequence[str], title: str) -> list[dict[str, Any]]:
-    """Return the actions that make a table of such columns.
+    """Return the actions that create a table with these columns.
 
     Raises:
         SinkError: the type of a column is not known, or two names differ in their case alone.
@@ -291,7 +291,7 @@ def check_table(log: SharedLog, columns: ColumnTypes, partitions: Sequence[str],
 
     Raises:
         SinkError: it has other columns, or other folders.
-        UnsupportedError: it promises what is not kept here.
+        UnsupportedError: it has constraints that are not supported.
     """
     title, metadata = log.place.title, log.metadata
     settings = metadata.get("configuration") or {}

@@ -1,7 +1,7 @@
-"""Removal of files that no reader needs, by a vacuum or with the truncation of the log behind a checkpoint.
+"""Removal of files that no reader needs, by a vacuum or with the truncation of the log before a checkpoint.
 
-A vacuum looks at all files of a collection. A job that commits five times a second cannot wait for one: it cuts a few
-commits with each of its own. Handles that have not read so far begin anew at the checkpoint.
+A vacuum lists all files of a collection. A job that commits five times a second cannot wait for one: it truncates a few
+commits with each of its commits. Handles that lag restart at the checkpoint.
 """
 
 from __future__ import annotations
@@ -36,15 +36,13 @@ STAGED_FOR = 24 * 3600.0
 
 
 def vacuum(log: CollectionLog, older_than: float) -> int:
-    """Remove the files of a collection that were taken out, or never committed, long enough ago.
+    """Remove the files of a collection that were removed from it, or never committed, long enough ago.
 
-    When a file was taken out is known from the log entry of that, and from nothing else: its own age is that of its
-    write. The log itself stays, also that of a destroyed collection: a handle that was opened long ago reads on where
-        it stopped.
+    The time of removal of a file is known only from its log entry: the age of the file is the time of its write. The
+    log itself remains, also of a destroyed collection: a handle that was opened long ago continues where it stopped.
 
-    A clock that is wrong may make a file look like an orphan whose writer still runs. So orphans are named in a
-    commit first, and no later commit can add them (`CollectionLog.publish`): the writer fails, and the collection
-    stays whole.
+    With a wrong clock, a file whose writer still runs may look like an orphan. So orphans are named in a commit first,
+    and no later commit can add them (`CollectionLog.publish`): the writer fails, and the collection remains consistent.
 
     Args:
         log: the log of the collection.
@@ -58,12 +56,13 @@ def vacuum(log: CollectionLog, older_than: float) -> int:
     limit, staged_limit = now - older_than, min(now - older_than, now - STAGED_FOR)
     entries, others = _divided(log.folder.found())
     unnamed = [file for file in others if file.written_at <= limit and not log.is_live(file.path)]
-    # Older entries need not be read: what they took out was written still earlier, and `_unknown` takes it for old.
+    # Older entries need not be read: files that they removed were written still earlier, and `_unknown` treats them as
+    # old.
     taken_out = dict(_taken_out(log, (entry for entry in entries if entry.written_at > staged_limit)))
     unneeded = [file.path for file in unnamed if taken_out.get(file.path, _unknown(file, staged_limit)) <= limit]
-    # No path is added twice, so a file that was taken out needs no such commit; nor does one that no commit can name.
+    # No path is added twice, so a removed file needs no such commit; nor does a file that no commit can name.
     _condemn(log, [path for path in unneeded if path not in taken_out and not is_temporary(path)])
-    removed = [path for path in unneeded if not log.is_live(path)]  # what was committed meanwhile stays
+    removed = [path for path in unneeded if not log.is_live(path)]  # files that were committed meanwhile remain
     for path in removed:
         log.folder.delete(path)
     return len(removed)
@@ -75,7 +74,7 @@ def _read_on(log: CollectionLog) -> None:
 
 
 def _condemn(log: CollectionLog, orphans: Sequence[str]) -> None:
-    """Commit that orphans are removed; a collection that was destroyed takes no commit."""
+    """Commit the removal of orphans; a destroyed collection accepts no commit."""
 
     def named() -> Actions | None:
         condemned = tuple(path for path in orphans if not log.is_live(path))
@@ -98,7 +97,7 @@ def _divided(files: Iterable[Found]) -> tuple[list[Found], list[Found]]:
 
 
 def _taken_out(log: CollectionLog, entries: Iterable[Found]) -> Iterator[tuple[str, float]]:
-    """Yield the files that log entries take out, and when."""
+    """Yield the files that log entries remove, with the time."""
     for entry in entries:
         version = entry_version(entry.path)
         if version is None or not log.has_entry(version):
@@ -109,23 +108,23 @@ def _taken_out(log: CollectionLog, entries: Iterable[Found]) -> Iterator[tuple[s
 
 
 def _unknown(file: Found, staged_limit: float) -> float:
-    """Return when a file was taken out that no young entry names: long ago, or never, so it may be staged."""
+    """Return the removal time of a file that no recent entry names: long ago, or never, so it may be staged."""
     return file.written_at if file.written_at <= staged_limit else float("inf")
 
 
 _SHORTEST = 5.0
-"""Seconds for which everything stays: handles look for a cut once a second."""
+"""Minimal seconds of retention: handles check for truncation once a second."""
 _MOST = 50
 """Commits of one call."""
 _PAUSE = 1.0
-"""Seconds after which it is worth to look whether there is a newer checkpoint."""
+"""Seconds between checks for a newer checkpoint."""
 
 
 class LogTruncation:
     """The cut of one log, in one process. Two processes may cut the same one.
 
     Args:
-        log: that of the collection.
+        log: the log of the collection.
     """
 
     def __init__(self, log: CollectionLog) -> None:
@@ -135,9 +134,9 @@ class LogTruncation:
         self._not_before = 0.0
 
     def cut(self, older_than: float) -> int:
-        """Cut at most 50 of the oldest commits, if they are older than some seconds; return the number.
+        """Truncate at most 50 of the oldest commits, if they are older than `older_than` seconds; return the number.
 
-        Commits that name what a vacuum removes stay: writers that began before them must see them.
+        Commits that name files that a vacuum removes are retained: writers that began before them must read them.
         """
         if time.monotonic() < self._not_before:
             return 0
@@ -181,8 +180,7 @@ class LogTruncation:
         taken_out = [action["remove"]["path"] for action in entry if "remove" in action]
         with self._log.lock:
             gone = [path for path in taken_out if not self._log.is_live(path)]
-        # The entry is removed last: a process that dies here leaves the names of the files that the next cut has to
-        # remove.
+        # The entry is removed last: if the process dies here, the names of the files remain for the next truncation.
         for path in gone:
             folder.delete(path)
         # A writer that began before the vacuum reads these names at its commit, also if a checkpoint sums them up.

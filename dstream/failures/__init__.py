@@ -1,9 +1,9 @@
 """Failures: the step, the source location and the item that a user's exception carries.
 
 The exception keeps its type, so `except ZeroDivisionError` works as it does around local code.
-Where it is raised only data is attached to it (`account`): the step, the item, the line. Where the terminal
-operation ends, `dstream.plan.failure_messages` makes a message of them. `attribution` finds the item and the line of
-the user's code, `transport` carries an exception from a worker to the driver.
+When it is raised, only data is attached to it (`account`): the step, the item, the line. At the end of the terminal
+operation, `dstream.plan.failure_messages` formats them as a message. `attribution` finds the item and the line of the
+user's code, `transport` carries an exception from a worker to the driver.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`Failure`: the step, item and source location of an exception, attached to it and to its copies.
 
-Classes of exceptions may refuse what Python itself asks of them: an `__init__` with other arguments than `args`,
-attributes that cannot be set (a frozen dataclass, a property, a `__setattr__` that raises), slots. So nothing
-here calls a method of such a class.
+Classes of exceptions may violate Python's protocol: an `__init__` with other arguments than `args`, attributes that
+cannot be set (a frozen dataclass, a property, a `__setattr__` that raises), slots. So this module calls no method of
+such a class.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 E = TypeVar("E", bound=BaseException)
 
 _OF_A_PROGRAM = 1 << 9
-"""`Py_TPFLAGS_HEAPTYPE`: the class was defined by a program. The slots of Python's own hold what `__init__` sets."""
+"""`Py_TPFLAGS_HEAPTYPE`: the class was defined by a program. Slots of built-in classes are set by `__init__`."""
 
 
 def arguments_of(error: BaseException) -> tuple[Any, ...]:
@@ -64,7 +64,7 @@ def arguments_of(error: BaseException) -> tuple[Any, ...]:
 
 
 def state_of(error: BaseException) -> dict[str, Any]:
-    """Return the attributes of `error`, those in slots too, but for those that Python and dstream keep there."""
+    """Return the attributes of `error`, including slots, except for attributes of Python and dstream."""
     # A copy, since other threads that raise the same object add names to it meanwhile.
     state = {name: value for name, value in error.__dict__.copy().items() if not name.startswith("__")}
     for name, slot in _slots(type(error)):
@@ -76,7 +76,7 @@ def state_of(error: BaseException) -> dict[str, Any]:
 
 
 def rebuilt(kind: type[E], args: tuple[Any, ...], state: dict[str, Any]) -> E:
-    """Make an exception of these arguments and attributes, without a method of its class."""
+    """Create an exception with these arguments and attributes, without calling a method of its class."""
     # The `__init__` of the user's class may take other arguments than `args`, so only the built-in one is called.
     built_in: Any = next(base for base in kind.__mro__ if not base.__flags__ & _OF_A_PROGRAM)
     error: E = built_in.__new__(kind, *args)
@@ -104,11 +104,11 @@ def _is_slot(value: object) -> bool:
 
 
 def copied(error: E, without: Iterable[str]) -> E:
-    """Return a copy of an exception without some of its notes."""
+    """Return a copy of an exception without the notes `without`."""
     left = [note for note in error.__dict__.get("__notes__", ()) if note not in set(without)]
     try:
         copy = rebuilt(type(error), arguments_of(error), state_of(error))
-    except TypeError:  # A class in C without a constructor, as that of pydantic: one object of it is not raised twice.
+    except TypeError:  # A class in C without a constructor, as that of pydantic: an object of it is never raised twice.
         return error
     if left:
         copy.__dict__["__notes__"] = left
@@ -119,9 +119,9 @@ def copied(error: E, without: Iterable[str]) -> E:
 
 _ATTRIBUTE = "__dstream_failure__"
 _ON_THE_WAY = "__dstream_failing__"
-"""With the number of a thread behind it: what is known of an exception that this thread has raised, not reported."""
+"""Followed by a thread number: the facts of an exception that this thread has raised, but not reported yet."""
 _TOLD = "__dstream_told__"
-"""With the number of a thread behind it: what this thread has reported last."""
+"""Followed by a thread number: the last facts that this thread has reported."""
 
 
 class _Missing:
@@ -163,10 +163,10 @@ class Failure:
         item: the item on which it failed, or `MISSING`.
         remote_traceback: the traceback on the worker as text, or Spark's own error with its Java stack;
             None if it failed in this process.
-        item_text: how the item reads, where it was too large to travel, or could not.
-        given: what else the function was given, in words.
+        item_text: the `repr` of the item, if it was too large to be sent, or could not be pickled.
+        given: a description of other arguments of the function.
         origin: where the exception was raised.
-        advice: what to do, where more is known than the kind of the exception.
+        advice: what to do, if more is known than the kind of the exception.
         inner: the failure of a stream that the user's function ran itself.
         account: all this in words.
     """
@@ -194,8 +194,8 @@ class Failure:
     def replay(self) -> Any:
         """Run the step on the item in this process, with the function as the user wrote it; return the result.
 
-        Set a breakpoint in the function, or call this under a debugger. If the function fails here as it did
-        there, its exception is raised.
+        Set a breakpoint in the function, or call this under a debugger. If the function fails in the same way, its
+        exception is raised.
 
         Raises:
             IllegalStateError: no item is known, or the step runs no function on one item.
@@ -219,12 +219,12 @@ class Failure:
 
 
 def blame(error: BaseException, step: Any, item: Any = MISSING) -> None:
-    """Keep with `error` that it happened in `step`, on `item`; the first step that it passes is to blame.
+    """Attach `step` and `item` to `error`; it is attributed to the first step that it passes.
 
     An exception that a stream raised inside of a function of the user's is the
-    failure of the step that called this function; what is known of the inner stream is kept.
+    failure of the step that called this function; the facts of the inner stream are retained.
 
-    Threads may raise one object at once, so each of them stores this for itself until it is reported.
+    Threads may raise one object at the same time, so each thread stores its own facts until they are reported.
     """
     known = known_of(error)
     if known is None or known.account is not None:
@@ -235,7 +235,7 @@ def blame(error: BaseException, step: Any, item: Any = MISSING) -> None:
 
 
 def blame_copy(error: BaseException, copy: Callable[[Any], Any]) -> None:
-    """Keep a copy of the item with an exception on its way, which is no longer the item itself."""
+    """Attach a copy of the item to an exception in flight."""
     known = known_of(error)
     if known is None or known.account is not None or known.item is MISSING:
         return
@@ -252,13 +252,13 @@ def attach(error: BaseException, known: Failure) -> None:
 
 
 def told(error: Exception, known: Failure) -> Exception:
-    """Return the exception whose `failure` is `known`: `error`, or a copy if it is that of another raise already.
+    """Return the exception whose `failure` is `known`: `error`, or a copy if it has been raised before.
 
-    An exception may be an object of a module, raised again and again, by several threads at once. Each time
-    it has another item, and the handler that caught it before has to find its own.
+    An exception may be an object of a module that is raised repeatedly, by several threads at the same time. Each time
+    it has another item, and an earlier handler must still find its own item.
     """
     forget(error)
-    held: Failure = error.__dict__.setdefault(_ATTRIBUTE, known)  # At once: only one thread finds no other.
+    held: Failure = error.__dict__.setdefault(_ATTRIBUTE, known)  # Atomic: only one thread finds no other.
     if held.account is not None and held is not known and held is not known.inner:
         error = copied(error, without=held.account.notes)
     attach(error, known)
@@ -288,7 +288,7 @@ def forget(error: BaseException) -> None:
 
 
 class TransportedError:
-    """An exception on its way to another thread, with the facts that this thread has stored of it."""
+    """An exception in flight to another thread, with the facts that this thread has stored."""
 
     def __init__(self, error: BaseException) -> None:
         self._error = error
@@ -307,7 +307,7 @@ def _name(what: str) -> str:
 
 
 def refuse_an_end(error: BaseException) -> None:
-    """Raise a RuntimeError in place of a StopIteration, which a loop would take for the end of the items."""
+    """Raise a RuntimeError in place of a StopIteration, which a loop would mistake for the end of the items."""
     if isinstance(error, StopIteration):
         origin = origin_of(error)
         raise stopped("a function" if origin is None else origin.function) from error
@@ -332,12 +332,12 @@ class naming:
 
 
 def failure(error: BaseException | None = None) -> Failure | None:
-    """Return the known facts of the origin of `error` in a pipeline, or None if there are none.
+    """Return the known facts of the origin of `error` in a pipeline, or None if unknown.
 
     What `error` was raised from counts too, and so do the members of an `ExceptionGroup`.
 
     Args:
-        error: an exception; None means the one that is being handled, or the last one that a REPL showed.
+        error: an exception; None means the exception being handled, or the last one that a REPL showed.
 
     Raises:
         TypeError: `error` is no exception.
@@ -366,6 +366,6 @@ def failure(error: BaseException | None = None) -> Failure | None:
             seen.add(id(looked_at))
             members = looked_at.exceptions if isinstance(looked_at, BaseExceptionGroup) else ()
             behind = (looked_at.__context__, looked_at.__cause__)
-            # Taken from the end: the members first, then the cause, and the context last.
+            # Popped from the end: the members first, then the cause, and the context last.
             left += [*(other for other in behind if other is not None), *reversed(members)]
     return None

@@ -1,11 +1,11 @@
 """Attribution of an exception to an item, and to a line of the user's code.
 
-Collectors call functions for whole batches, at the speed of C, and see only afterwards that one failed. So
-what is kept here costs nothing without a failure. It is kept only as long as the exception is on its way to the
-step that is to blame: the same exception may be raised again later, on another item. Several threads may even raise
-one object at once, so each thread stores its own facts.
+Collectors call functions for complete batches, at the speed of C, and detect only afterwards that a call failed. So
+attribution costs nothing without a failure. Its data is retained only until the exception reaches the failing step: the
+same exception may be raised again later, on another item. Several threads may even raise one object at the same time,
+so each thread stores its own facts.
 
-Names decide nothing here: a user's folder may be called `sources`, and so may a checkout above it.
+Names of folders are not used: a user's folder may be called `sources`, and so may a parent folder.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ MISSING_ITEM: Any = object()
 
 
 def failed_on(error: BaseException, item: Any) -> None:
-    """Keep with `error` that it arose on `item`, in place of one that an inner function was given."""
+    """Attach `item` to `error`, in place of the item of an inner function."""
     _keep(error, _ITEM, item)
 
 
 def item_failed_on(error: BaseException) -> Any:
-    """Return the item that is kept with `error`, or `MISSING_ITEM`."""
+    """Return the item that is attached to `error`, or `MISSING_ITEM`."""
     return _attached(error, _ITEM, MISSING_ITEM)
 
 
@@ -70,20 +70,20 @@ def given(error: BaseException, words: str) -> None:
 
 
 def given_to(error: BaseException) -> str | None:
-    """Return the words that are kept with `error`."""
+    """Return the description of arguments that is attached to `error`."""
     words: str | None = _attached(error, _GIVEN, None)
     return words
 
 
 def in_group(error: BaseException, key: Any) -> None:
-    """Keep with `error` that it arose where the result of the group of `key` was made, unless its item is known."""
+    """Attach the group of `key`, whose result failed, to `error`, unless its item is known."""
     if item_failed_on(error) is MISSING_ITEM:
         inner = given_to(error)
         given(error, f"in the group of the key {shown(key)}" + (f", {inner}" if inner else ""))
 
 
 def forgotten(error: BaseException) -> None:
-    """Keep nothing with `error` any more."""
+    """Remove all facts that are attached to `error`."""
     for each in behind(error):
         for name in (_ITEM, _GIVEN):
             each.__dict__.pop(_of_this_thread(name), None)
@@ -118,8 +118,8 @@ def each(fn: Callable[..., Any], items: Sequence[Any], values: Sequence[Any] | N
     """Return the results of `fn` for each item, in a list.
 
     Args:
-        fn: takes an item; where there are values, it takes one of them and the item that it was made from.
-        items: not an iterator: one of them is named when `fn` fails.
+        fn: takes an item; with `values`, a value and the item that it was made from.
+        items: no iterator, since the failing item is looked up.
         values: one for each item.
 
     Raises:
@@ -127,7 +127,7 @@ def each(fn: Callable[..., Any], items: Sequence[Any], values: Sequence[Any] | N
     """
     if values is None and (known := plain(fn)) is not None:
         return _given_without_calls(*known, items)
-    # An iterator counts the items that were taken, so the loop runs at the speed of a comprehension.
+    # An iterator counts the consumed items, so the loop runs at the speed of a comprehension.
     left = iter(items)
     try:
         if values is None:
@@ -139,7 +139,7 @@ def each(fn: Callable[..., Any], items: Sequence[Any], values: Sequence[Any] | N
     except Exception as error:
         failed_on(error, _before(left, items))
         raise
-    # An async function gives something to await for every item, so one look is enough for all.
+    # An async function returns an awaitable for every item, so one check is enough for all.
     if results:
         _refuse_awaitable(results[0], items[0])
     return results
@@ -165,7 +165,7 @@ def chosen(predicate: Callable[[Any], object], items: Sequence[Any]) -> list[Any
 
 
 def satisfied(predicate: Callable[[Any], object], items: Sequence[Any]) -> list[bool]:
-    """Return for each item whether it satisfies `predicate`, asked before the next one; otherwise as `each`."""
+    """Return for each item whether it satisfies `predicate`, evaluated before the next item; otherwise as `each`."""
     left = iter(items)
     try:
         for first in left:
@@ -195,7 +195,7 @@ def traced(error: BaseException, derived: Sequence[Any], items: Sequence[Any]) -
     """Attribute an `error` on one of `derived` to the item that this was made from."""
     failed = item_failed_on(error)
     for value, item in zip(derived, items, strict=False):
-        # By identity: the `==` of an item is the user's, or NumPy's, which gives an array.
+        # By identity: the `==` of an item is the user's, or NumPy's, which returns an array.
         if value is failed:
             failed_on(error, item)
             return
@@ -216,7 +216,7 @@ def is_our_name(module: str) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _are_ours(name: str, file: str | None) -> bool:
-    """Return whether a module is ours; each call of the user's asks for some frames of the same few modules."""
+    """Return whether a module belongs to the library; cached, since frames of few modules are checked often."""
     if name.partition(".")[0] != "dstream":
         return False
     # pytest names a user's `dstream/tests/test_orders.py` like a module of ours. Generated code has no file.
@@ -236,7 +236,7 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 @functools.lru_cache(maxsize=8)
 def _folders(search_path: tuple[str, ...]) -> tuple[str, ...]:
-    import sysconfig  # It takes a millisecond, and only a failure needs it.
+    import sysconfig  # Imported on use: it takes a millisecond, and only a failure needs it.
 
     of_python = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
     searched = (entry for entry in map(os.path.abspath, search_path) if os.path.basename(entry) in _INSTALLED)
@@ -250,9 +250,9 @@ class Origin:
     Attributes:
         function: the function that contains this line.
         kind: the name of the exception's type.
-        text: the line itself; empty if its source was not at hand.
+        text: the line; empty if its source is not available.
         cause: the origin of the exception that this one was raised from.
-        is_raiser: this line raised it, rather than something that it calls.
+        is_raiser: this line raised it, rather than a function that it calls.
     """
 
     function: str
@@ -265,7 +265,7 @@ class Origin:
 
 
 def origin_of(error: BaseException, depth: int = 0) -> Origin | None:
-    """Return the place in the user's code that raised `error`, or its cause; None if that was elsewhere."""
+    """Return the location in the user's code that raised `error`, or its cause; None if it was raised elsewhere."""
     cause = error.__cause__
     # Causes may form a cycle, so the depth has a bound.
     before = origin_of(cause, depth + 1) if cause is not None and depth < _DEEPEST else None
@@ -296,15 +296,14 @@ def _is_of_the_user(frame: FrameType) -> bool:
 
 
 def _file(frame: FrameType) -> str:
-    """Return the file of a frame; that of its module if its code was generated, or translated by Cython."""
+    """Return the file of a frame; the file of its module if its code was generated, or translated by Cython."""
     file = frame.f_code.co_filename
     is_other = file.startswith("<") or file.endswith(_OF_CYTHON) or not os.path.isabs(file)
     return str(frame.f_globals.get("__file__") or file) if is_other else file
 
 
 _OF_CYTHON = (".pyx", ".pxi", ".pxd")
-"""Such a file is named as it was where the module was built, and is not on this machine; so is a .py, by a path from
-somewhere there."""
+"""Such a file exists only on the build machine; a .py file has a relative path of that machine."""
 
 
 def _is_of(frame: FrameType, modules: Collection[str]) -> bool:
@@ -353,7 +352,7 @@ def item_of(error: BaseException, within: FrameType, missing: Any) -> Any:
     kept = item_failed_on(error)
     if kept is not MISSING_ITEM:
         return kept
-    # The call had several items, so none of the frames names the one to blame.
+    # The call had several items, so no frame identifies the failing item.
     if given_to(error) is not None:
         return missing
     item: Any = missing
@@ -367,9 +366,9 @@ def item_of(error: BaseException, within: FrameType, missing: Any) -> Any:
 
 
 def _frames(error: BaseException, within: FrameType) -> Iterator[FrameType]:
-    """Give the frames of a traceback from `within` on, as far as each is certain to have called the next.
+    """Yield the frames of a traceback from `within` on, as far as each is certain to have called the next.
 
-    Threads that raise one object put their frames into one traceback. The frame of a generator may not know its caller.
+    Threads that raise one object put their frames into one traceback. The frame of a generator may have no caller.
     """
     before: FrameType | None = None
     for part in behind(error):
@@ -386,27 +385,28 @@ def _is_called_by(frame: FrameType, before: FrameType) -> bool:
     caller = frame.f_back
     if caller is None or caller is before:
         return True
-    # What keeps a failure raises it in a later call of the same method; a generator has the first one (Python 3.12).
+    # An object that stores a failure raises it in a later call of the same method; a generator has the frame of the
+    # first call (Python 3.12).
     is_same_method = caller.f_code is before.f_code and is_ours(before) and "self" in caller.f_locals
     return is_same_method and caller.f_locals["self"] is before.f_locals["self"]
 
 
 def _entries(entry: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
-    """Give the frames and lines of a traceback, the outermost first, without loading `traceback`."""
+    """Yield the frames and lines of a traceback, the outermost first, without loading `traceback`."""
     while entry is not None:
         yield entry.tb_frame, entry.tb_lineno
         entry = entry.tb_next
 
 
 def is_full() -> bool:
-    """Return whether the user asked for whole tracebacks: `DSTREAM_TRACEBACK=full`."""
+    """Return whether the user requested full tracebacks: `DSTREAM_TRACEBACK=full`."""
     return os.environ.get("DSTREAM_TRACEBACK", "").strip().lower() == "full"
 
 
 def shorten(error: BaseException) -> None:
     """Leave only the user's own lines in the traceback of `error` and of its causes.
 
-    The frames of dstream go, and those of what it runs on, unless the user's function called that.
+    Frames of dstream and of its dependencies are removed, unless the user's function called them.
     """
     seen: set[int] = set()
     left = [error]
@@ -430,7 +430,7 @@ def _cut_at_spark(error: BaseException) -> None:
 
 
 _set = BaseException.__setattr__
-"""Sets an attribute of an exception whose own class refuses that, as a frozen dataclass does."""
+"""Setter of attributes that works for exceptions whose class refuses it, such as a frozen dataclass."""
 
 
 def is_of_spark(error: BaseException) -> bool:

@@ -1,10 +1,10 @@
 """Transport of a user's exception, with its own type, from a worker to the driver.
 
-Spark carries the text of an exception only. So the worker raises one whose text holds the pickled
-original, what it was raised from, and what is known about the failure; the driver finds it there.
+Spark transports only the text of an exception. So the worker raises an exception whose text contains the pickled
+original, its cause, and the facts of the failure, from which the driver restores it.
 
-Such a text may quote data as well, and unpickling runs code. So a worker signs what it sends with a secret that its
-task has from the driver, and the driver unpickles nothing else.
+Such a text may quote data as well, and unpickling runs code. So a worker signs its data with a secret that its task
+receives from the driver, and the driver unpickles nothing else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["SECRET", "WorkerFailure", "as_text", "from_worker", "raise_to_driver
 
 
 SECRET = secrets.token_bytes(32)
-"""The secret of this process as a driver, which it gives to its tasks; that of a worker is of no use."""
+"""The secret of this process as a driver, which it passes to its tasks; unused in a worker."""
 
 _MARK = "dstream-failure:"
 _PATTERN = re.compile(_MARK + r"([0-9a-f]{64}):([A-Za-z0-9+/=]+)")
@@ -37,17 +37,17 @@ _MOST_CAUSES = 5
 
 
 class WorkerFailure(Exception):
-    """Carries a pickled exception in its text."""
+    """Exception with a pickled exception in its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Packed:
-    """An exception on its way.
+    """Serialized form of an exception.
 
     Attributes:
         content: its type, arguments and attributes, pickled.
-        members: those of an `ExceptionGroup`.
-        cause: what it was raised from.
+        members: the exceptions of an `ExceptionGroup`.
+        cause: the exception that it was raised from.
     """
 
     content: bytes
@@ -63,14 +63,14 @@ def raise_to_driver(error: Exception | SystemExit, secret: bytes) -> NoReturn:
 
 
 def as_text(error: Exception | SystemExit, secret: bytes) -> str:
-    """Return a text that `from_worker` turns into `error` again, and forget its facts here."""
-    if isinstance(error, WorkerFailure):  # It is on its way from an earlier task.
+    """Return a string that `from_worker` converts back to `error`, and remove its facts in this process."""
+    if isinstance(error, WorkerFailure):  # It was sent by an earlier task.
         return str(error)
     # The end of a long traceback is more useful than its beginning.
     text = "".join(traceback.format_exception(error))[-_LONGEST_TRACEBACK:]
     known = replace(known_of(error) or Failure(None), remote_traceback=text, origin=origin_of(error))
     packed = replace(_packed(error, _MOST_CAUSES), known=_light(known))
-    forget(error)  # A worker lives on, and what it raised may be an object of a module, raised again.
+    forget(error)  # A worker is reused, and the exception may be an object of a module that is raised again.
     data = base64.b64encode(dumps_by_value(packed)).decode("ascii")
     return f"{_MARK}{_signature(data, secret)}:{data}"
 
@@ -78,7 +78,7 @@ def as_text(error: Exception | SystemExit, secret: bytes) -> str:
 def from_worker(text: str, secret: bytes) -> BaseException | None:
     """Return the exception that a worker raised and signed with the secret, found in the text of Spark's, or None."""
     for signature, data in _PATTERN.findall(text):
-        # A text of Spark's may quote an item that looks like a failure: its pickle is never loaded.
+        # A message of Spark's may quote an item that looks like a failure: its pickle is never loaded.
         if hmac.compare_digest(signature, _signature(data, secret)):
             return _unpacked(pickle.loads(base64.b64decode(data)))
     return None
@@ -105,17 +105,17 @@ def _content(error: BaseException) -> bytes:
     if isinstance(error, BaseExceptionGroup):
         args = (error.message,)  # Its members travel one by one.
     described = f"{type(error).__qualname__}: {error} (this exception cannot be pickled)"
-    # From the most faithful form to the poorest: the first one that survives the way there and back is sent.
+    # From the most to the least faithful form: the first that can be pickled and unpickled is sent.
     candidates: tuple[tuple[Any, ...], ...] = (
         (type(error), args, state),
         (type(error), args, {}),
-        (None, error, state),  # Made in C by a class without a constructor, as that of pydantic.
+        (None, error, state),  # Created in C by a class without a constructor, as in pydantic.
         (type(error), tuple(map(shown, args)), {}),
     )
     for candidate in candidates:
         try:
             data: bytes = dumps_by_value(candidate)
-            # Pickling succeeds for many classes that cannot be made again, which shows only here.
+            # Pickling succeeds for many classes that cannot be unpickled, which is detected only here.
             _made(*pickle.loads(data))
         except Exception:
             continue

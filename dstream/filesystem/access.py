@@ -48,10 +48,10 @@ class Signature(NamedTuple):
     """A format and its first bytes.
 
     Attributes:
-        name: as in a sentence: the file is ...
-        pattern: matches the first bytes, and those of no text: behind letters it wants a control character.
+        name: completes the sentence: the file is ...
+        pattern: matches the first bytes, but of no text: letters must be followed by a control character.
         advice: how a file of this format is read.
-        endings: names that end so are decompressed.
+        endings: names with these endings are decompressed.
     """
 
     name: str
@@ -112,7 +112,7 @@ _WIDE = (
     (re.compile(rb"([^\0]\0){4}"), "looks like UTF-16 without a byte order mark", "utf-16-le"),
     (re.compile(rb"(\0[^\0]){4}"), "looks like UTF-16 without a byte order mark", "utf-16-be"),
 )
-"""Encodings whose texts a reader of another one misreads: the words for it, and the encoding."""
+"""Encodings that a reader of another encoding misreads: a description, and the encoding."""
 
 
 def signature_of(head: bytes) -> Signature | None:
@@ -130,10 +130,10 @@ def refuse_other_format(name: str, head: bytes, *, wanted: str = "text", is_insi
     """Refuse a file of another format, as far as its first bytes show.
 
     Args:
-        name: that of the file.
+        name: the name of the file.
         head: its first bytes.
-        wanted: the name of the format that is read, "text" for that of lines; others have no advice for encodings.
-        is_inside: the bytes are what decompressing the file gave.
+        wanted: the name of the expected format, "text" for lines; other formats have no advice for encodings.
+        is_inside: the bytes are decompressed content of the file.
 
     Raises:
         SourceError: it is of another one; the message contains how it is read.
@@ -157,8 +157,8 @@ def refuse_other_format(name: str, head: bytes, *, wanted: str = "text", is_insi
 def _is_of_letters(head: bytes, high: bytes, encoding: str) -> bool:
     """Return whether bytes are a text of UTF-16 in letters of an alphabet, with a space, a digit or a line end.
 
-    The high bytes of such letters are below that of a space, and that of a space is NUL. A text in another encoding has
-    no such bytes in most of its second places, even if it holds NULs.
+    The high bytes of such letters are below the byte of a space, and the high byte of a space is NUL. Text in another
+    encoding does not have such bytes in most odd positions, even if it contains NULs.
 
     Args:
         head: the first bytes of a file.
@@ -177,11 +177,11 @@ def _is_of_letters(head: bytes, high: bytes, encoding: str) -> bool:
 _FEWEST = 4
 """Characters by which an encoding is known."""
 _NO_TEXT = frozenset({"Cc", "Cn", "Co", "Cs"})
-"""Categories of characters of which no text is made: control characters and those that are not assigned."""
+"""Categories of characters that do not occur in text: control characters and unassigned characters."""
 
 
 def refuse_misnamed(name: str, head: bytes, ending: str) -> None:
-    """Refuse a file whose format is not that of its name's ending for compressed files.
+    """Refuse a file whose format does not match its name's ending for compressed files.
 
     Raises:
         SourceError: it is of another one.
@@ -204,19 +204,19 @@ def _is_text(head: bytes) -> bool:
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zstd")
 XZ_MEMORY = 256 << 20
-"""Bytes of memory for decompressing xz, which a file may ask for; its strongest level asks for 65 MiB."""
+"""Limit of memory in bytes for decompressing xz, which a file requests; its strongest level requests 65 MiB."""
 
 
 @record
 class File:
-    """One file, as it was found.
+    """File found by discovery.
 
     Attributes:
         name: the absolute path or the URL without secrets, for people, and to sort by.
-        path: the one that its file system opens.
-        size: in bytes; None if it is unknown, as that of a pipe.
-        fs: the fsspec file system; None for the machine's own.
-        inode: the device and the inode, which show whether two names are of one file; None if they are unknown.
+        path: the path for its file system.
+        size: in bytes; None if unknown, as for a pipe.
+        fs: the fsspec file system; None for the local one.
+        inode: the device and the inode, which identify a file with two names; None if unknown.
     """
 
     name: str
@@ -227,14 +227,14 @@ class File:
 
 
 class ReferredFiles:
-    """The fsspec file system of a URL that refers to a secret, which each process looks up: it pickles as the URL."""
+    """The fsspec file system of a URL with a reference to a secret, which each process looks up: pickled as the URL."""
 
     def __init__(self, url: str) -> None:
         self._url = url
 
     def __getattr__(self, name: str) -> Any:
-        """Open the file system, of which fsspec keeps one for each process."""
-        # `copy` and `pickle` look for special methods, for which no connection is to be opened.
+        """Open the file system, which fsspec caches in each process."""
+        # `copy` and `pickle` look up special methods, which must not open a connection.
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(opened_url(resolved_url(self._url, quoted=False))[0], name)
@@ -244,7 +244,7 @@ class ReferredFiles:
 
 
 def is_compressed(file: File) -> bool:
-    """Return whether the name of the file ends as that of a gzip, bzip2, xz or Zstandard file."""
+    """Return whether the name of the file has the ending of a gzip, bzip2, xz or Zstandard file."""
     return file.path.lower().endswith(_COMPRESSED)
 
 
@@ -259,7 +259,7 @@ def opened(file: File) -> Iterator[io.BufferedReader]:
         SourceError: the file is missing, damaged, unreadable, or shorter than it was when it was found.
     """
     with raw(file) as stream:
-        if not is_compressed(file) or not stream.peek(1):  # An empty file has no items, whatever its name.
+        if not is_compressed(file) or not stream.peek(1):  # An empty file has no items, regardless of its name.
             yield stream
         else:
             refuse_misnamed(file.name, stream.peek(HEAD), os.path.splitext(file.path)[1].lower())
@@ -268,7 +268,7 @@ def opened(file: File) -> Iterator[io.BufferedReader]:
 
 
 def check_format(file: File, stream: io.BufferedReader, wanted: str = "text") -> None:
-    """Look at the first bytes of a file that is open at its start; it stays there.
+    """Check the first bytes of a file that is open at its start, without moving its position.
 
     Raises:
         SourceError: it is of another format, and how that is read.
@@ -281,7 +281,7 @@ def raw(file: File) -> Iterator[io.BufferedReader]:
     """Open a file to read its bytes as they are stored; see `opened`."""
     with reading(file.name), _open(file) as stream:
         if file.size is not None:
-            # A file that was cut meanwhile would give fewer items in silence.
+            # A file that was truncated meanwhile would silently yield fewer items.
             if (size := stream.seek(0, os.SEEK_END)) < file.size:
                 raise SourceError(f"{file.name} shrank from {file.size:,} to {size:,} bytes after it was found")
             stream.seek(0)
@@ -315,9 +315,9 @@ def decompressed_stream(stream: io.BufferedReader, ending: str) -> io.BufferedRe
 
 
 class _Members(io.RawIOBase):
-    """Content compressed in members, one behind the other, maybe with zeros between, as `GzipFile` takes them.
+    """Content compressed in consecutive members, possibly with zeros between, as in `GzipFile`.
 
-    Unlike here, the end is silent in `BZ2File` and `LZMAFile` where something follows a member that is none.
+    Unlike this class, `BZ2File` and `LZMAFile` silently end at trailing data that is no member.
     """
 
     def __init__(self, stream: io.BufferedReader, new_member: Callable[[], Any]) -> None:
@@ -338,7 +338,7 @@ class _Members(io.RawIOBase):
         return len(data)
 
     def _next(self, most: int) -> bytes:
-        """Return some of the rest, nothing at the end."""
+        """Return the next bytes, empty at the end."""
         while True:
             given = b""
             if self._member.eof:
@@ -353,7 +353,7 @@ class _Members(io.RawIOBase):
                 return data
 
     def _behind(self, rest: bytes) -> bytes:
-        """Return the bytes behind a member, from the first one on that is no zero."""
+        """Return the bytes after a member, without leading zeros."""
         while not (rest := rest.lstrip(b"\0")) and (rest := self._stream.read(io.DEFAULT_BUFFER_SIZE)):
             pass
         return rest
@@ -376,8 +376,8 @@ class _Members(io.RawIOBase):
 def reading(name: str) -> Iterator[None]:
     """Turn errors of reading `name` into a `SourceError`.
 
-    Every exception is taken: no function of the user's runs in here, and a remote file system
-    raises whatever its client library raises.
+    Every exception is converted: no function of the user's runs in the block, and a remote file system raises any
+    exception of its client library.
     """
     try:
         yield
@@ -394,10 +394,10 @@ def _reason(error: Exception) -> str:
         return "there is no such file or directory"
     if isinstance(error, PermissionError):
         return "this process may not read it"
-    # pyarrow raises an OSError for torn Zstandard, which only the text shows (26).
+    # pyarrow raises an OSError for truncated Zstandard, which only the message shows (26).
     if isinstance(error, EOFError) or "Truncated compressed" in str(error):
         return "it is torn: the compressed data end too early"
-    if str(error) == "Memory usage limit exceeded":  # The text of lzma.
+    if str(error) == "Memory usage limit exceeded":  # The message of lzma.
         return (
             f"to decompress it takes more than {XZ_MEMORY >> 20} MiB of memory: compress it with a smaller dictionary, "
             "as xz -9 does"

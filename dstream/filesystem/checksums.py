@@ -1,7 +1,7 @@
 """Checksums: CRC-32 of each block of a data file, and of small files as a whole.
 
-The log names those of the data files, so that a file is checked from its first to its last byte: what says where its
-pages are, what its columns are called and what they hold. The checksums of Parquet itself cover pages alone.
+The log contains the checksums of the data files, so that every byte of a file is checked, including its metadata. The
+checksums of Parquet itself cover only pages.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class BlockSums:
 
 
 def sums_of(data: Any) -> str:
-    """Return the checksums of bytes that are all there."""
+    """Return the checksums of complete data."""
     if 0 < len(memoryview(data)) < _BLOCK:  # as of most puts: one sum
         return b64encode(crc32(data).to_bytes(4, "big")).decode()
     sums = BlockSums()
@@ -92,12 +92,12 @@ class SummingSink:
 
 
 def checked(file: Any, size: int, sums: str) -> Any:
-    """Return a file for pyarrow in place of an open one, which compares each block with its checksum.
+    """Return a wrapper of an open file for pyarrow that compares each block with its checksum.
 
     Args:
-        file: it can seek.
-        size: how many bytes it had when it was written.
-        sums: their checksums; empty if the file was written by another program, or before there were any.
+        file: a seekable file.
+        size: its size when it was written.
+        sums: its checksums; empty if it was written by another program, or before checksums existed.
 
     Raises:
         MismatchError: it has another size, or is small and has other bytes. A large one raises that when it is read.
@@ -114,9 +114,9 @@ def checked(file: Any, size: int, sums: str) -> Any:
         raise MismatchError(f"its checksums in the log are none: {error}") from error
     if size > _READ_WHOLE:
         return blocks
-    import pyarrow as pa  # here: a program that writes lines of text imports this module, and needs no pyarrow
+    import pyarrow as pa  # imported on use: a program that writes lines of text needs no pyarrow
 
-    # pyarrow reads the footer and then each column, so a small file is read and compared once as a whole.
+    # pyarrow reads the footer and then each column, so a small file is read and verified once.
     return pa.BufferReader(blocks.read())
 
 
@@ -139,7 +139,7 @@ class _Blocks(SizedFile):
         return memoryview(blocks)[start - first * _BLOCK : end - first * _BLOCK]
 
     def _whole_blocks(self, first: int, end: int) -> bytes:
-        """Return some blocks. The last one stays in memory, since the next read begins there as a rule."""
+        """Return a range of blocks. The last block remains in memory, since the next read usually begins in it."""
         number, kept = self._kept
         if number != first:
             kept = b""
@@ -165,15 +165,15 @@ def seal(head: bytes, rest: bytes, owner: str = "") -> bytes:
     """Return the contents of a small file: `head`, eight digits that are the checksum of `rest`, and `rest`.
 
     Args:
-        head: how every file of this kind begins.
-        rest: all that follows.
-        owner: whose file it is; it is in the checksum, so that one of another owner does not pass.
+        head: the prefix of every file of this kind.
+        rest: the remaining content.
+        owner: the identity of the owner, which the checksum covers, so that a file of another owner is detected.
     """
     return head + _digits(rest, owner) + rest
 
 
 def is_sealed(head: bytes, data: bytes, owner: str = "") -> bool | None:
-    """Return whether the contents are those of `seal`; None if the head is nowhere in it, and nothing is known."""
+    """Return whether the contents are those of `seal`; None if the head is missing, so that this is unknown."""
     if not data.startswith(head):
         # With the head further in, the file was sealed once, and other bytes are before it now.
         return False if head in data else None

@@ -31,7 +31,7 @@ _SHORT.maxstring, _SHORT.maxlist, _SHORT.maxtuple = 80, 3, 3
 
 
 def path_list(*given: Paths) -> tuple[str, ...]:
-    """Return the paths that a source was given, each of them one or several, as strings that are not yet looked up.
+    """Return the paths of a source, each argument one or several, as strings that are not yet resolved.
 
     Raises:
         TypeError: a path is neither a str nor an `os.PathLike` of one, or it is the name of an encoding.
@@ -51,7 +51,7 @@ def path_list(*given: Paths) -> tuple[str, ...]:
 
 
 def _schemes(url: str) -> list[str]:
-    """Return the schemes of a URL, whose links follow each other: `zip://a.txt::s3://bucket/b.zip`."""
+    """Return the schemes of a chained URL: `zip://a.txt::s3://bucket/b.zip`."""
     return [scheme for link in url.split("::") for scheme, mark, _ in [link.partition("://")] if mark]
 
 
@@ -73,7 +73,7 @@ def _each(paths: Paths) -> Iterable[str | os.PathLike[str]]:
 
 
 def written_call(maker: str, paths: tuple[str, ...], **others: object) -> str:
-    """Return the call that makes a source as its user would write it, without defaults.
+    """Return the call that makes a source as a user would write it, without defaults.
 
     Example:
         >>> written_call("text_files", ("a.txt",), encoding="utf-8", with_path=True)
@@ -126,16 +126,16 @@ def within(directory: str, pattern: str) -> str:
 
 
 def find_files(paths: Iterable[str]) -> list[File]:
-    """Return the files behind the paths, sorted by name, each of them once.
+    """Return the files of the paths, sorted by name, without duplicates.
 
-    A path that exists is itself, even with a `*` in its name; else it is a glob. A glob means the
-    files that it matches, a directory the files directly inside it; both without those whose names start
-    with "." or "_", such as `_SUCCESS`, unless the glob has such a name itself. `**` follows no links to folders, as
-    that of bash. A file that several names lead to, by links or hard links, is one file: it has the name without
-    links, or the first one. A directory that `to_files` wrote without an item holds none.
+    An existing path is literal, even with a `*` in its name; else it is a glob. A glob means the files that it matches,
+    a directory the files directly inside it; both without files whose names start with "." or "_", such as `_SUCCESS`,
+    unless the glob itself has such a name. `**` follows no links to folders, as in bash. A file with several names, by
+    links or hard links, is one file: it has the name without links, or the first name. A directory that `to_files`
+    wrote without an item has no files.
 
     Raises:
-        SourceError: a path does not exist, a glob matches no file, a directory holds none, or is a table of Delta.
+        SourceError: a path does not exist, a glob matches no file, a directory has no files, or is a table of Delta.
     """
     found: dict[str, File] = {}
     for path in paths:
@@ -193,7 +193,7 @@ def _matches(pattern: str) -> list[str]:
     """
     names = [os.sep]
     for part in pattern.split(os.sep)[1:]:
-        # `**` may lead to one folder in several ways, as in `**/**`.
+        # `**` may match one folder several times, as in `**/**`.
         names = list(dict.fromkeys(itertools.chain.from_iterable(_below(name, part) for name in names)))
     return names
 
@@ -218,7 +218,7 @@ def _listed(folder: str, part: str) -> list[str]:
 
 
 def _all_below(folder: str) -> Iterator[str]:
-    """Yield a folder and its contents, and those of the folders in it that are no links."""
+    """Yield a folder and its contents, recursively, without following links."""
     waiting = [folder]
     while waiting:
         yield (above := waiting.pop())
@@ -228,7 +228,7 @@ def _all_below(folder: str) -> Iterator[str]:
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)
-                elif not os.path.isdir(entry.path):  # A later part of a glob would continue behind a link to a folder.
+                elif not os.path.isdir(entry.path):  # A later part of a glob would continue beyond a link to a folder.
                     yield entry.path
 
 
@@ -236,7 +236,7 @@ def _local(path: str) -> File:
     with reading(path):
         status = os.stat(path)
     size = status.st_size if stat.S_ISREG(status.st_mode) else None
-    # `/proc` reports 0 bytes for files that have some, which would pass for empty ones.
+    # `/proc` reports 0 bytes for files with content, which would count as empty.
     if size == 0 and _has_content(path):
         size = None
     # A file system without inodes returns 0 for each file, and they are not all the same one.
@@ -252,7 +252,7 @@ def _has_content(path: str) -> bool:
 
 def _find_remote(fs: Any, path: str, url: str) -> list[File]:
     chain = "".join(url.partition("::")[1:])  # What is left of "zip://*.txt::s3://bucket/a.zip".
-    fs.invalidate_cache()  # fsspec keeps listings, and would not see a file that was added since the last run.
+    fs.invalidate_cache()  # fsspec caches listings, and would miss a file that was added since the last run.
     try:
         info = fs.info(path)
     except FileNotFoundError:
@@ -276,14 +276,14 @@ _LIST = "_SUCCESS"
 
 def _is_list_of_none(file: File) -> bool:
     """Return whether a sink of files has finished, and listed none: files in folders within are listed, too."""
-    with raw(file) as stream, contextlib.suppress(ValueError):  # That of Spark is empty.
+    with raw(file) as stream, contextlib.suppress(ValueError):  # The `_SUCCESS` of Spark is empty.
         found: bool = json.load(stream) == {"files": []}
         return found
     return False
 
 
 def _refuse_table(path: str, names: Iterable[str]) -> None:
-    """Refuse a folder whose files may not all count.
+    """Refuse a folder in which not all files may be valid.
 
     Raises:
         SourceError: it is a table of Delta.
@@ -296,7 +296,7 @@ def _refuse_table(path: str, names: Iterable[str]) -> None:
 
 
 def _remote(fs: Any, info: dict[str, Any], chain: str) -> File:
-    size = info.get("size") if info.get("partial", True) else None  # Some web servers give no ranges.
+    size = info.get("size") if info.get("partial", True) else None  # Some web servers do not support ranges.
     return File(shown_url(fs.unstrip_protocol(info["name"]) + chain), info["name"], size, fs)
 
 

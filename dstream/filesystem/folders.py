@@ -1,6 +1,6 @@
 """`Folder`: the contract of all locations of files, and its extensions for storages and sinks.
 
-`local` and `object_folder` have the folders of storages, `output_folders` those of sinks.
+`local` and `object_folder` implement folders of storages, `output_folders` folders of sinks.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Found(NamedTuple):
 class Folder(Protocol):
     """Files by path: the common contract of storages, sinks and the log of a table.
 
-    A path is relative, its parts divided by slashes. A folder is a value: it travels to the tasks and opens what it
-    needs there.
+    A path is relative, its parts divided by slashes. A folder is a value: it is sent to the tasks and opens its
+    resources in them.
     """
 
     @property
@@ -46,7 +46,7 @@ class Folder(Protocol):
         ...
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a whole file of that path."""
+        """Return whether a complete file of that path exists."""
         ...
 
     def read(self, path: str) -> bytes:
@@ -58,19 +58,19 @@ class Folder(Protocol):
         ...
 
     def open(self, path: str) -> Any:
-        """Return a file to read any part of it, as pyarrow takes it; errors as for `read`."""
+        """Return a file for random access, as pyarrow requires; errors as for `read`."""
         ...
 
     def create(self, path: str, data: bytes) -> bool:
-        """Write a small file unless there is one; readers see all of it or nothing.
+        """Write a small file unless it exists; readers see all of it or nothing.
 
         Returns:
-            False if there was one, which stays as it is.
+            False if it existed, and is unchanged.
         """
         ...
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write a small file, in place of an existing one; readers see all of the old one or all of the new one."""
+        """Write a small file, in place of an existing one; readers see either the old or the new content."""
         ...
 
     def delete(self, path: str) -> None:
@@ -96,7 +96,7 @@ class StorageFolder(Folder, Protocol):
         ...
 
     def is_seen(self) -> bool:
-        """Return whether this process sees the storage of a collection; a worker may have a disk of its own."""
+        """Return whether this process sees the storage of a collection; a worker may have another disk."""
         ...
 
     def child(self, path: str) -> StorageFolder:
@@ -104,7 +104,7 @@ class StorageFolder(Folder, Protocol):
         ...
 
     def folders(self, path: str) -> Sequence[os.stat_result | None]:
-        """Look at the folders that lead to a path and at its own, from that of the storage on; None is not there.
+        """Return the status of the parents of a path and of its own folder, from the storage on; None if missing.
 
         Raises:
             OSError: one of them is a symbolic link, so the path may lead anywhere; the storage's own may be one.
@@ -112,11 +112,11 @@ class StorageFolder(Folder, Protocol):
         ...
 
     def missing(self, paths: Sequence[str]) -> list[str]:
-        """Return the paths at which there is no file."""
+        """Return the paths without a file."""
         ...
 
     def read_part(self, path: str, start: int, length: int) -> bytes:
-        """Return some bytes of a file, or fewer where it ends; errors as for `read`."""
+        """Return `length` bytes of a file, or fewer at its end; errors as for `read`."""
         ...
 
     def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
@@ -124,31 +124,31 @@ class StorageFolder(Folder, Protocol):
         ...
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a file whose name no other writer has; a failure removes the written part."""
+        """Write a file with a unique name; a failure removes the partial file."""
         ...
 
     def writing(self, path: str) -> AbstractContextManager[Any]:
-        """Return a sink for a file that arrives in pieces, as `write` takes one that is whole."""
+        """Return a sink for a file that is written in pieces; otherwise as `write`."""
         ...
 
     def last_created(self, path: str) -> bytes | None:
         """Return the contents of the file that `create` has made last in a folder; None if that is not recorded.
 
-        Of some that were made at the same time it may be any.
+        Of several concurrent files it may be any.
         """
         ...
 
     def paths(self, path: str) -> Iterator[str]:
-        """List all files below a path, at any depth, without a look at each; none if there is no such path."""
+        """List all files below a path, recursively, without their status; none if the path does not exist."""
         ...
 
     def found(self, path: str = "", after: str = "") -> Iterator[Found]:
-        """List all files below a path, at any depth, whose path sorts behind `after`; none if there is no such path."""
+        """List all files below a path, recursively, whose path sorts after `after`; none if the path does not exist."""
         ...
 
 
 class NewFile(Protocol):
-    """A file that is being written. Closed, it is whole, and outlives a loss of power."""
+    """A file that is being written. Once closed, it is complete and durable."""
 
     @property
     def size(self) -> int:
@@ -175,12 +175,12 @@ class NewFile(Protocol):
 class OutputFolder(Folder, Protocol):
     """A folder that sinks publish files in, which may be on other machines.
 
-    Methods raise `SinkError` for what is refused, and FileNotFoundError where a file is not there.
+    Methods raise `SinkError` for refused operations, and FileNotFoundError for a missing file.
     """
 
     @property
     def moves_at_once(self) -> bool:
-        """Return whether a move is one step that can be taken back, as a rename is."""
+        """Return whether a move is atomic and reversible, as a rename is."""
         ...
 
     def path_of(self, path: str) -> str:
@@ -188,11 +188,11 @@ class OutputFolder(Folder, Protocol):
         ...
 
     def make(self) -> None:
-        """Make the folder, if it is not there, and the hidden folders in it."""
+        """Create the folder, if missing, and the hidden folders in it."""
         ...
 
     def make_folder(self, path: str) -> None:
-        """Make a folder inside this one, if it is not there."""
+        """Create a folder inside this one, if missing."""
         ...
 
     def new_file(self, path: str) -> NewFile:
@@ -212,11 +212,11 @@ class OutputFolder(Folder, Protocol):
         ...
 
     def move(self, old: str, new: str) -> None:
-        """Rename a file; under the new name it is whole from the first moment on."""
+        """Rename a file; under the new name it is always complete."""
         ...
 
     def flush(self, folders: set[str]) -> None:
-        """Make sure that the names in these folders outlive a loss of power."""
+        """Make the names in these folders durable."""
         ...
 
     def locked(self) -> AbstractContextManager[None]:

@@ -61,7 +61,7 @@ class LocalFolder:
         return self.inside
 
     def is_seen(self) -> bool:
-        """Look for the names of collections, which the driver has written before a task gets one."""
+        """Return whether the names of collections exist, which the driver has written before a task starts."""
         return not self.inside or os.path.isdir(f"{self.inside}/names")
 
     def child(self, path: str) -> LocalFolder:
@@ -102,16 +102,16 @@ class LocalFolder:
                 return
 
     def open(self, path: str) -> Any:
-        import pyarrow as pa  # here: the storage in a file of SQLite has folders, and opens no file for pyarrow
+        import pyarrow as pa  # imported on use: a storage in SQLite opens no file for pyarrow
 
         whole = f"{self.root}/{path}"
-        # pyarrow opens files by name: it would follow a link, and wait for a pipe.
+        # pyarrow opens files by name: it would follow a link, and block on a pipe.
         if _checked(whole, os.lstat(whole)).st_size > _READ_WHOLE:
             return pa.OSFile(whole, "rb")
         return pa.BufferReader(self.read(path))
 
     def create(self, path: str, data: bytes) -> bool:
-        """Prepare the file under another name and link it: a link fails if there is one, in one step.
+        """Write the file under a temporary name and link it: a link fails atomically if the name exists.
 
         Opening with O_EXCL would not do, since a reader could see the file while it is still empty.
         """
@@ -195,12 +195,12 @@ class LocalFolder:
                 raise
 
     def _new(self, path: str, flags: int = 0) -> int:
-        """Open a new file, and make the folder for it."""
+        """Open a new file, and create its folder."""
         mode = 0o600 if self._is_private(path) else 0o644
         try:
             return _created(path, mode)
         except FileNotFoundError:
-            # The folder is made only now: almost always it exists, and a look at it is a call of the system.
+            # The folder is created only now: it almost always exists, and a check is a system call.
             self._make_folder(os.path.dirname(path))
             return _created(path, mode)
 
@@ -218,7 +218,7 @@ class LocalFolder:
             os.close(descriptor)
 
     def _make_folder(self, path: str) -> None:
-        """Make a folder and those above it; where none was, others get no right to write, or none at all."""
+        """Create a folder and its parents; new folders are not writable by others, or not accessible at all."""
         missing = []
         place = Path(path)
         while not _is_there(str(place)):
@@ -235,12 +235,12 @@ _NOT_EMPTY_OR_GONE = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT)
 
 
 def random_digits() -> str:
-    """Return 32 random hexadecimal digits; those of a UUID cost four times as much."""
+    """Return 32 random hexadecimal digits; a UUID costs four times as much."""
     return os.urandom(16).hex()
 
 
 def flush_folder(path: str) -> None:
-    """Make sure that the names in a folder of this machine outlive a loss of power."""
+    """Make the names in a folder of this machine durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -259,11 +259,11 @@ def _removed_after_failure(path: str) -> Iterator[None]:
 
 
 def _link(prepared: str, final: str) -> None:
-    """Rename a prepared file; its first name becomes that of the file created last, at no cost."""
+    """Link a prepared file; its temporary name becomes the name of the last created file, at no cost."""
     os.link(prepared, final)
     last = f"{final.rpartition('/')[0]}/{_LAST_CREATED}"
     try:
-        # To rename over a file takes ext4 a quarter of a millisecond: it writes the new one out first.
+        # To rename over a file takes ext4 a quarter of a millisecond: it flushes the new file first.
         with suppress(FileNotFoundError):
             os.unlink(last)
         os.rename(prepared, last)
@@ -273,7 +273,7 @@ def _link(prepared: str, final: str) -> None:
 
 
 def _is_there(path: str) -> bool:
-    """Return whether there is a file or a folder; unlike `os.path.exists`, a disk that fails is no answer."""
+    """Return whether a file or a folder exists; unlike `os.path.exists`, raise if the disk fails."""
     try:
         os.stat(path)
     except FileNotFoundError:
@@ -282,7 +282,7 @@ def _is_there(path: str) -> bool:
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
-    """List a folder; one that is not there has nothing in it."""
+    """List a folder; a missing folder is empty."""
     try:
         with os.scandir(folder) as entries:
             return list(entries)
@@ -302,7 +302,7 @@ def _status(path: str, look: Callable[[str], os.stat_result]) -> os.stat_result 
 
 
 def _created(path: str, mode: int) -> int:
-    """Open a new file, which only this user may write; that of a symbolic link is none."""
+    """Open a new file, which only this user may write; a symbolic link is refused."""
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
 
 
@@ -326,7 +326,7 @@ def _content(path: str) -> bytes:
 
 
 def _part(path: str, start: int, length: int) -> bytes:
-    """Read a part of a file, which may be larger than those that are read as a whole."""
+    """Read a part of a file of any size."""
     descriptor = _opened(path, most=_ANY_SIZE)
     try:
         data = os.pread(descriptor, length, start)
@@ -338,7 +338,7 @@ def _part(path: str, start: int, length: int) -> bytes:
 
 
 def _opened(path: str, most: int = _LARGEST_READ) -> int:
-    """Open a file to read it; a pipe would wait for a writer, a link may lead anywhere."""
+    """Open a file to read it; pipes and links are refused: a pipe would block, a link may lead anywhere."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
@@ -364,30 +364,30 @@ LONGEST_WAIT = 1.0
 """Seconds after which a commit is tried out of turn."""
 
 _STUCK_FOR = 30.0
-"""Seconds for which this process does not wait for a turn that could not be had in time."""
+"""Seconds for which this process does not wait for a turn after a timeout."""
 _PAUSES = (0.0001, 0.001)
 
 _mine = threading.local()
 _stuck: dict[str, float] = {}
-"""Until when the turns at some folders count as stuck."""
+"""For each folder, the time until which its turn counts as stuck."""
 
 
 @contextmanager
 def turn(url: str, inside: str) -> Iterator[None]:
-    """Wait for the turn to commit to the table in a folder, and give it back at the end.
+    """Wait for the turn to commit to the table in a folder, and release it at the end.
 
     Writers take turns for speed, not for correctness: a commit is the file that only one writer can create. Without
-    turns the losers of a race read what the winner wrote, try again, and lose again. Readers take no turns.
+    turns the losers of a race read the commit of the winner, retry, and lose again. Readers need no turns.
 
-    A turn is an advisory lock of the kernel (`flock`), which ends with its process. There is none on an object store,
-    and where locks are not supported. A writer waits for at most one second, since the owner of the turn may be stuck,
-    or wait for another collection whose turn this writer has. After a wait in vain it does not wait for the next half
+    A turn is an advisory lock of the kernel (`flock`), which ends with its process. There are no turns on an object
+    store, and where locks are not supported. A writer waits for at most one second, since the owner of the turn may be
+    stuck, or wait for another collection whose turn this writer has. After a timeout it does not wait for half a
     minute, unless the turn is free again.
 
     Args:
         url: the folder of the table.
-        inside: the folder of its log, in that one. Only one writer waits for it; the others wait for the first folder.
-            So the one that had the turn cannot take it again before the one that waits.
+        inside: the folder of its log in `url`. Only one writer waits for it; the others wait for `url`. So the last
+            owner of the turn cannot overtake the waiting writer.
     """
     held: set[str] = _mine.__dict__.setdefault("held", set())
     if url in held:  # A function of the user's changes the collection that it is called for.
@@ -418,7 +418,7 @@ def _locked(path: str, until: float) -> int | None:
     """Lock a folder and return it open, None if that is not possible in time."""
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:  # There is none yet, or it is the URL of an object store.
+    except OSError:  # The folder does not exist yet, or it is the URL of an object store.
         return None
     is_locked = False
     try:
@@ -448,7 +448,7 @@ def _lock(folder: int, path: str, until: float) -> bool:
             if now > until:
                 _stuck[path] = now + _STUCK_FOR
                 return False
-            # Random pauses, so that processes that wait for one turn do not all ask at the same moments.
+            # Random pauses, so that waiting processes do not retry at the same time.
             time.sleep(random.uniform(*_PAUSES))
         except OSError:  # The file system has no such locks.
             return False

@@ -39,7 +39,7 @@ class ObjectFolder:
 
     Attributes:
         root: its URL, such as `s3://bucket/path`.
-        prefix: the path of this folder from there on.
+        prefix: the path of this folder below the root.
     """
 
     root: str
@@ -91,7 +91,7 @@ class ObjectFolder:
         return True
 
     def missing(self, paths: Sequence[str]) -> list[str]:
-        """Return the paths at which there is no file, with many requests at a time."""
+        """Return the paths without a file, with many concurrent requests."""
         with ThreadPoolExecutor(_REQUESTS) as pool:
             return [path for path, is_there in zip(paths, pool.map(self.exists, paths), strict=True) if not is_there]
 
@@ -107,7 +107,7 @@ class ObjectFolder:
 
     def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
         """Yield the contents of files, up to the first one that is missing, with many requests at a time."""
-        from more_itertools import chunked  # here: folders of this machine have no requests to send together
+        from more_itertools import chunked  # imported on use: local folders send no concurrent requests
 
         with ThreadPoolExecutor(_REQUESTS) as pool:
             for some in chunked(paths, _REQUESTS):
@@ -132,7 +132,7 @@ class ObjectFolder:
         return _Ranges(self.root, self._at(path), answer.meta["size"])
 
     def create(self, path: str, data: bytes) -> bool:
-        """Put a file unless there is one; the store itself decides."""
+        """Put a file unless it exists; the store decides atomically."""
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
@@ -154,7 +154,7 @@ class ObjectFolder:
     def writing(self, path: str) -> Iterator[Any]:
         import obstore
 
-        # An error in the block skips the put, so that there is never a part of an object.
+        # An error in the block skips the put, so that an object is never partial.
         with tempfile.SpooledTemporaryFile(max_size=_KEEP_IN_MEMORY) as file:
             yield file
             file.seek(0)
@@ -193,7 +193,7 @@ class ObjectFolder:
 class _Ranges(SizedFile):
     """A large object, of which each read fetches its own range.
 
-    The file that `obstore.open_reader` returns will not do: pyarrow takes its method `closed` for True (0.12).
+    The file of `obstore.open_reader` is not usable: pyarrow evaluates its method `closed` as True (0.12).
     """
 
     def __init__(self, root: str, path: str, size: int) -> None:

@@ -1,8 +1,8 @@
-"""Folders that sinks publish files in: of this machine, and behind URLs of fsspec such as `s3://bucket/folder`.
+"""Folders in which sinks publish files: of this machine, and URLs of fsspec such as `s3://bucket/folder`.
 
-A local folder is the user's: links in it are followed, and new files have the permissions of every other program's.
-An object store has neither a rename nor a lock. An object appears whole when its writer closes it; a move is a copy,
-then a removal. Commits take turns by a note in the folder, as `RemoteOutput.locked` describes.
+A local folder is the user's: links in it are followed, and new files have the default permissions. An object store has
+neither a rename nor a lock. An object becomes visible when its writer closes it; a move is a copy, then a removal.
+Commits are serialized by a lock file, as `RemoteOutput.locked` describes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """The name of the folder for None in Hive, Spark and DuckDB."""
 
 LONGEST_WAIT = 60.0
-"""Seconds after which a process gives up waiting for the lock. A commit has it until its files are renamed."""
+"""Timeout in seconds for the lock. A commit has the lock until its files are renamed."""
 
 
 def output_folder(folder: str) -> OutputFolder:
@@ -77,7 +77,7 @@ class LocalOutput:
         return os.path.join(self.path, path)
 
     def make(self) -> None:
-        """Make the folder, with those above it.
+        """Create the folder, with its parents.
 
         Raises:
             SinkError: it cannot be made or written, or a hidden folder is a link, which may lead anywhere.
@@ -115,7 +115,7 @@ class LocalOutput:
             raise SinkError(f"cannot read {self.path_of(path)}: {error}") from error
 
     def create(self, path: str, data: bytes) -> bool:
-        """Write another file and link it: a link fails if there is one, in one step."""
+        """Write a temporary file and link it: a link fails atomically if the name exists."""
         final = self.path_of(path)
         unfinished = os.path.join(self.path, HIDDEN, f"{uuid.uuid4().hex}.new")
         with writing_to(final):
@@ -131,7 +131,7 @@ class LocalOutput:
         return True
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write another file, which then takes its name."""
+        """Write a temporary file and rename it."""
         final = self.path_of(path)
         # One name for all: only the owner of the lock replaces a file, and it overwrites what one that died has left.
         unfinished = os.path.join(self.path, HIDDEN, f"{os.path.basename(path)}.new")
@@ -146,7 +146,7 @@ class LocalOutput:
                 yield entry.name, entry.is_dir(follow_symlinks=False)
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file, a folder or a link, also a link to nothing."""
+        """Return whether there is a file, a folder or a link, even a dangling one."""
         return os.path.lexists(self.path_of(path))
 
     def size(self, path: str) -> int:
@@ -191,7 +191,7 @@ class LocalOutput:
 
 
 class _LocalFile:
-    """A file whose failures report that it could not be written, also below a library that compresses."""
+    """A file whose failures report that it could not be written, also inside a compression library."""
 
     def __init__(self, file: IO[bytes], path: str) -> None:
         self._file = file
@@ -285,16 +285,16 @@ _REASONS = {
 
 
 SETTLED = 0.5
-"""Seconds after which a note is valid if none overwrote it: longer than a write takes from its first look on."""
+"""Seconds after which a lock file is valid if it was not overwritten: longer than a check and a write take."""
 _NOTE = f"{HIDDEN}/committing"
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteOutput:
-    """A folder behind a URL. Each process opens it anew.
+    """A folder of a URL. Each process opens it itself.
 
     Attributes:
-        url: as the user wrote it, which may hold secrets.
+        url: as the user wrote it, which may contain secrets.
     """
 
     url: str
@@ -326,7 +326,7 @@ class RemoteOutput:
         """Yield the file system, and its name of a file; errors in the block as for `_writing`."""
         with self._writing(path):
             fs, inside = opened_url(resolved_url(self.url, quoted=False))
-            fs.invalidate_cache()  # fsspec keeps listings, and would not see what others wrote.
+            fs.invalidate_cache()  # fsspec caches listings, and would miss files of other writers.
             yield fs, f"{inside.rstrip('/')}/{path.rstrip('/')}" if path else inside
 
     def make(self) -> None:
@@ -349,7 +349,7 @@ class RemoteOutput:
             return cast("bytes", fs.cat_file(inside))
 
     def create(self, path: str, data: bytes) -> bool:
-        """Look for it, then put it: no other process can interfere, as long as all writers have the lock."""
+        """Check for the file, then put it: no other process can interfere, as long as all writers use the lock."""
         if self.exists(path):
             return False
         if "/" in path:
@@ -420,11 +420,11 @@ class RemoteOutput:
     def locked(self) -> Iterator[None]:
         """Have a note in the folder that no other process overwrites while it settles.
 
-        fsspec has no write that fails if another one was first. So each commit waits until there is no note,
-        writes its own and, if that still exists when others that saw none must have written theirs, has its turn.
+        fsspec has no conditional write. So each commit waits until there is no lock file, writes its own and, if that
+        still exists after concurrent writers must have written theirs, has the lock.
 
         Raises:
-            SinkError: another note stays for a minute.
+            SinkError: another lock file remains for a minute.
         """
         mine = uuid.uuid4().hex.encode()
         last = time.monotonic() + LONGEST_WAIT
@@ -443,7 +443,8 @@ class RemoteOutput:
         try:
             yield
         finally:
-            # A user may have removed the note after an error, and another process have its turn: that note stays.
+            # A user may have removed the lock file after an error, and another process may have the lock: its file
+            # remains.
             if self._note() == mine:
                 self.delete(_NOTE)
 
@@ -455,7 +456,7 @@ class RemoteOutput:
 
 
 class _RemoteFile:
-    """An object on its way, whose failures name it."""
+    """An object that is being written, whose failures name it."""
 
     def __init__(self, folder: RemoteOutput, path: str, file: Any) -> None:
         self._folder = folder
@@ -465,7 +466,7 @@ class _RemoteFile:
 
     def write(self, data: Any) -> int:
         with self._folder._writing(self._path):
-            self._file.write(bytes(data))  # Arrow gives buffers.
+            self._file.write(bytes(data))  # Arrow passes buffers.
         self.size += len(data)
         return len(data)
 

@@ -1,7 +1,7 @@
 """URLs of fsspec, and the settings of S3 from the environment and from a profile.
 
-The names are those of the tools of AWS. Two libraries read them, s3fs and obstore, each of which has some of them;
-what one of them would miss is handed to it here. Each process reads its own environment.
+The names are defined by the tools of AWS. Two libraries read them, s3fs and obstore, each of which supports a subset;
+this module passes the rest to them. Each process reads its own environment.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ URL = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*://")
 """The beginning of a URL of fsspec; `zip::s3://...` leads through two file systems."""
 
 IN_OBSTORE = frozenset({"s3", "s3a", "gs", "az", "abfs", "abfss"})
-"""Schemes that obstore takes, which the default storage needs too."""
+"""Schemes that obstore supports, which the default storage needs too."""
 
 _S3 = frozenset({"s3", "s3a"})
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
@@ -44,10 +44,10 @@ class ProfileCredentials:
     profile: str
 
     def __call__(self) -> dict[str, Any]:
-        """Return the credentials as obstore takes them.
+        """Return the credentials in the format of obstore.
 
         Raises:
-            SetupError: the profile has none in words that can be read here.
+            SetupError: the profile has none in a supported format.
         """
         found = _profile(self.profile)
         if any(name not in found for name in _KEYS):
@@ -61,10 +61,10 @@ class ProfileCredentials:
 
 
 def obstore_options(scheme: str) -> dict[str, Any]:
-    """Return the options of obstore for a store, beside those that it reads from the environment itself.
+    """Return the options of obstore for a store, besides the options that it reads from the environment.
 
     Raises:
-        SetupError: the environment names a profile that is not there.
+        SetupError: the environment names a profile that does not exist.
     """
     if scheme not in _S3:
         return {}
@@ -125,7 +125,7 @@ def _files() -> tuple[str, str]:
 
 def _profile(name: str) -> dict[str, str]:
     credentials, config = _files()
-    # AWS calls a section `[profile name]` in the one file and `[name]` in the other.
+    # AWS names a section `[profile name]` in one file and `[name]` in the other.
     of_config = name if name == "default" else f"profile {name}"
     return {**_section(config, of_config, _written(config)), **_section(credentials, name, _written(credentials))}
 
@@ -139,7 +139,7 @@ def _written(path: str) -> float:
 
 @lru_cache(maxsize=16)
 def _section(path: str, name: str, written: float) -> dict[str, str]:
-    import configparser  # here: few programs have profiles
+    import configparser  # imported on use: few programs have profiles
 
     # Secret keys may have a % in them, which `ConfigParser` would interpolate.
     parser = configparser.RawConfigParser()
@@ -198,7 +198,7 @@ def _options(scheme: str) -> dict[str, Any]:
 
 
 def _class_of(scheme: str) -> Any:
-    """Return the class of a file system; that of obstore, if fsspec's own needs a package that is not installed."""
+    """Return the class of a file system; obstore's class, if fsspec's own needs a package that is not installed."""
     import fsspec
 
     try:

@@ -1,7 +1,7 @@
-"""Arrow columns as Python items: values, rows that Python lacks, rows that may stay columns.
+"""Arrow columns as Python items: values, rows that Python cannot represent, rows that may remain columns.
 
 Python lacks moments beyond the years 1 to 9999, long durations, nanoseconds, intervals and strings that are no UTF-8. A
-map that has a key twice is refused too, since a dictionary would keep one value.
+map with a duplicate key is refused too, since a dictionary would drop a value.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class UnreadRow:
 
 
 class UnreadPlace(Exception):
-    """The place of the first of some rows that become no items, and the row."""
+    """The position of the first row that cannot become an item, and the row."""
 
     def __init__(self, place: int, unread: UnreadRow) -> None:
         super().__init__(f"row {place}: {unread.problem}")
@@ -75,7 +75,7 @@ def values_of(column: Any, *, is_strict: bool = True) -> list[Any]:
         is_strict: maps are dictionaries, and lists of pairs otherwise.
 
     Raises:
-        Exception: one of them is none of Python: whatever pyarrow raises of it, of which there are many.
+        Exception: a value has no Python equivalent: any exception of pyarrow.
     """
     values: list[Any]
     if is_strict and has_maps(column.type):
@@ -88,7 +88,7 @@ def values_of(column: Any, *, is_strict: bool = True) -> list[Any]:
 
 
 def has_maps(kind: Any) -> bool:
-    """Return whether values of a type are maps, or hold some."""
+    """Return whether values of a type are maps, or contain some."""
     import pyarrow as pa
 
     fields = range(kind.num_fields)
@@ -96,7 +96,7 @@ def has_maps(kind: Any) -> bool:
 
 
 def has_intervals(kind: Any) -> bool:
-    """Return whether values of a type are intervals, or hold some."""
+    """Return whether values of a type are intervals, or contain some."""
     return "month_day_nano_interval" in str(kind)
 
 
@@ -167,12 +167,12 @@ def _reason(kind: Any, error: Exception, text: Any) -> str:
 
 
 def unread_place(columns: Iterable[Any], names: Iterable[str], places: Any, *, is_strict: bool) -> UnreadPlace | None:
-    """Return the first of some rows that holds a value which Python does not have, None if none does.
+    """Return the first row with a value that Python cannot represent, None if there is none.
 
     Args:
-        columns: the values at these places.
-        names: those of the columns.
-        places: where the rows are: a slice, or an array.
+        columns: the values at these positions.
+        names: the names of the columns.
+        places: the positions of the rows: a slice, or an array.
         is_strict: as for `values_of`.
     """
     import pyarrow as pa
@@ -189,7 +189,7 @@ Column = Callable[[str], Any]
 """Returns the array of a column."""
 
 RowsMaker = Callable[[Column, int, int], ArrowRows]
-"""Makes rows in columns of arrays, the number of rows, and the number of those that become items at a time."""
+"""Function of arrays, the number of rows, and the number of items made at a time, that returns rows in columns."""
 
 
 class ColumnsOfRows(Protocol):
@@ -200,12 +200,12 @@ class ColumnsOfRows(Protocol):
         ...
 
     def may_hold_nulls(self, name: str) -> bool:
-        """Return whether a column may hold nulls."""
+        """Return whether a column may contain nulls."""
         ...
 
 
 class ColumnsOfBatch:
-    """The columns of a batch, in the layouts that all functions of Arrow take."""
+    """The columns of a batch, in layouts that all functions of Arrow support."""
 
     def __init__(self, batch: Any) -> None:
         self._batch = batch
@@ -222,7 +222,7 @@ class ColumnsOfBatch:
         return usual_type(self._batch.schema.field(name).type)
 
     def may_hold_nulls(self, name: str) -> bool:
-        """Return whether a column holds nulls."""
+        """Return whether a column contains nulls."""
         return bool(self.column(name).null_count)
 
 
@@ -232,7 +232,7 @@ def names_read(form: ItemDecoder | None, there: Sequence[str]) -> Sequence[str]:
 
 
 def are_parts_plain(form: ItemDecoder | None) -> bool:
-    """Return whether rows become items that hold the values of the columns, and run no code of a class."""
+    """Return whether rows become items that consist of the values of the columns, and run no code of a class."""
     return form is None or (isinstance(form, RecordDecoder) and (is_typed_dict(form.kind) or _is_plain(form.kind)))
 
 
@@ -241,11 +241,11 @@ def _is_plain(kind: Any) -> bool:
 
 
 def rows_maker(form: ItemDecoder | None, names: Sequence[str], columns: ColumnsOfRows) -> RowsMaker | None:
-    """Return a reader of rows in columns; None if one of the rows may be no item, or there are no columns.
+    """Return a reader of rows in columns; None if a row may be invalid, or there are no columns.
 
     Args:
-        form: that of the items, whose parts are plain; None for dictionaries.
-        names: those of the columns that are read.
+        form: the decoder of the items, whose parts are plain; None for dictionaries.
+        names: the names of the columns that are read.
         columns: their types, as far as known.
     """
     names = names_read(form, names)
@@ -276,7 +276,7 @@ def _ways(form: ItemDecoder, names: Sequence[str], columns: ColumnsOfRows) -> Ma
 
 
 _Way = Literal["as it is", "as floats", "as texts", "as texts of dates", "as texts of times", "as texts of decimals"]
-"""As texts, values are parsed for items, and as a column if Arrow has one for the same values."""
+"""As strings, values are parsed for items, and as a column if Arrow has a type for the same values."""
 
 
 def _way(form: Decoder, kind: Any, may_hold_nulls: Callable[[], bool]) -> _Way | None:
@@ -285,11 +285,11 @@ def _way(form: Decoder, kind: Any, may_hold_nulls: Callable[[], bool]) -> _Way |
     if isinstance(form, OptionalDecoder):
         return _way(form.form, kind, may_hold_nulls)
     if isinstance(form, UnionDecoder):
-        # None is a member of the union, so that nulls need no look.
+        # None is a member of the union, so that nulls need no check.
         return None if form.present is None else _way(form.present, kind, lambda: False)
     import pyarrow as pa
 
-    if isinstance(form, Parsed):  # A caller with strings there has checked that all of them can be parsed.
+    if isinstance(form, Parsed):  # A caller with strings has checked that all of them can be parsed.
         way: _Way | None = _AS_TEXTS.get(form.kind, "as texts") if pa.types.is_string(kind) else None
     elif isinstance(form, Whole) and pa.types.is_integer(kind):
         way = "as floats"
@@ -297,7 +297,7 @@ def _way(form: Decoder, kind: Any, may_hold_nulls: Callable[[], bool]) -> _Way |
         own = float if isinstance(form, Whole) else form.kind if isinstance(form, ScalarDecoder | Made) else None
         fits = _FITTING.get(own)
         way = "as it is" if fits is not None and any(getattr(pa.types, each)(kind) for each in fits) else None
-    # Asked last, since the answer may take a read of the column.
+    # Evaluated last, since it may read the column.
     return None if way is None or may_hold_nulls() else way
 
 
@@ -313,7 +313,7 @@ _FITTING: dict[type | None, tuple[str, ...]] = {
     datetime.time: ("is_time",),
     datetime.timedelta: ("is_duration",),
 }
-"""The types of Arrow that hold values of a class and no others, as functions of `pyarrow.types`."""
+"""The types of Arrow whose values are exactly of a class, as functions of `pyarrow.types`."""
 
 
 def _as_it_is(column: Column, name: str) -> Any:
@@ -321,14 +321,14 @@ def _as_it_is(column: Column, name: str) -> Any:
 
 
 def _floats(column: Column, name: str) -> Any:
-    """Return ints as floats; beyond 2**53 the nearest one is taken, as Python does."""
+    """Return ints as floats, rounded to the nearest float beyond 2**53, as in Python."""
     import pyarrow as pa
 
     return column(name).cast(pa.float64(), safe=False)
 
 
 def _nothing(column: Column, name: str) -> None:
-    """Return no column, given that its texts have to be parsed."""
+    """Return None: the strings of the column have to be parsed."""
 
 
 def _dates(column: Column, name: str) -> Any:
@@ -344,7 +344,7 @@ def _datetimes(column: Column, name: str) -> Any:
 
 
 def _decimals(column: Column, name: str) -> Any:
-    """Return decimals; None if not all have as many digits behind the point, or one may be no decimal of Arrow."""
+    """Return decimals; None if their numbers of decimal places differ, or one may be no decimal of Arrow."""
     import pyarrow as pa
     from pyarrow.compute import MatchSubstringOptions, call_function
 
@@ -356,7 +356,7 @@ def _decimals(column: Column, name: str) -> Any:
         "if_else", [call_function("less", [points, zero]), one, call_function("subtract", [lengths, points])]
     )
     scales = call_function("min_max", [behind]).as_py()
-    # More digits than a decimal has give another number, and no error (pyarrow 26).
+    # Too many digits result in a wrong number, without an error (pyarrow 26).
     longest = call_function("max", [lengths]).as_py()
     if scales["min"] is None or scales["min"] != scales["max"] or longest > _MOST_DIGITS:
         return None
@@ -394,10 +394,10 @@ def _reached_by(form: ItemDecoder | None, names: Sequence[str]) -> frozenset[Lit
 def _items(
     is_strict: bool, names: Sequence[str], make: Callable[[list[Any]], Iterable[Any]], column: Column, places: Any
 ) -> Iterable[Any]:
-    """Return the items at some places.
+    """Return the items at `places`.
 
     Raises:
-        UnreadPlace: one of them holds a value that Python does not have.
+        UnreadPlace: an item has a value that Python cannot represent.
     """
     columns = [ArrowRows.chosen(column(name), places) for name in names]
     try:

@@ -1,12 +1,12 @@
 """Avro schemas: checks before fastavro reads, and bounds on the depth and size of records.
 
-fastavro (1.13) keeps the last of two fields with one name, rounds decimals to the precision of their schema, takes a
-time before midnight for one behind it, and an index below zero for one from the end of a list, as Python does. It knows
-no UUID of 16 bytes.
+fastavro (1.13) returns the last of two fields with one name, rounds decimals to the precision of their schema, reads a
+negative time of day as a time after midnight, and a negative index as an index from the end of a list, as Python does.
+It does not support UUIDs of 16 bytes.
 
-It decodes by recursion in C, so a record that is nested deeply ends the process (at some 5,000 levels), and an array of
-nulls takes no byte of the file for each item. A schema determines whether its records can do either. Only the blocks in
-which they can are measured here, byte by byte and without recursion, which takes some ten times as long.
+It decodes by recursion in C, so a record that is nested deeply ends the process (at some 5,000 levels), and the items
+of an array of nulls take no bytes of the file. The schema determines whether either is possible. Only blocks in which
+it is are measured here, byte by byte and without recursion, which takes about ten times as long.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def exactly_read(schema: bytes) -> Any:
         raise BrokenSchema(str(error)) from error
     _register()
     for each in types:
-        # The specification of Avro has readers ignore a logical type on a type that cannot hold it.
+        # The specification of Avro requires readers to ignore a logical type on an unsuitable type.
         if _logical(each) in _EXACT and (_logical(each) != _UUID or each["size"] == _UUID_BYTES):
             each["logicalType"] = _PREFIX + each["logicalType"]
     return stored
@@ -70,7 +70,7 @@ def exactly_read(schema: bytes) -> Any:
 def check_indexes(parsed: Any) -> Any:
     """Change a schema that fastavro has parsed, so that an index below zero is an error, and return it.
 
-    That costs fastavro 2 to 4 % of the time for a record with a union or an enum; a logical type takes more.
+    The check costs 2 to 4 % of the time of fastavro for a record with a union or an enum; a logical type costs more.
     """
     whole = [parsed]
     pending: list[tuple[Any, Any]] = [(whole, 0)]
@@ -89,7 +89,7 @@ def check_indexes(parsed: Any) -> Any:
 
 
 class _Union(list[Any]):
-    """The types of a union, in which fastavro looks for the key of a logical type, one after another."""
+    """The types of a union, which fastavro searches in order for the key of a logical type."""
 
     __slots__ = ()
     __contains__ = frozenset[Any]().__contains__  # pyright: ignore[reportAssignmentType]
@@ -97,7 +97,7 @@ class _Union(list[Any]):
 
 _NO_TYPE = "no type of the union"
 _MOST_BELOW_ZERO = 64
-"""Indexes of a union below zero that are found: all of one byte. A list takes them from its end in C."""
+"""Negative indexes of a union that are detected: all of one byte."""
 
 
 def _types(schema: Any) -> Iterator[dict[str, Any]]:
@@ -210,7 +210,7 @@ _EXACT: dict[tuple[str, Any], Callable[[Any], Any]] = {
 
 
 def _register() -> None:
-    """Add readers to those of fastavro, under names of their own, which leave other uses of fastavro as they are."""
+    """Add readers to those of fastavro, under separate names, which do not affect other uses of fastavro."""
     from fastavro.read import LOGICAL_READERS
 
     for (kind, logical), make in _EXACT.items():
@@ -219,9 +219,9 @@ def _register() -> None:
 
 
 MOST_DEPTH = 200
-"""Levels of records, arrays and maps. fastavro takes some 1.7 kB of the C stack for each, of 512 kB at least."""
+"""Levels of records, arrays and maps. fastavro uses about 1.7 kB of the C stack for each, of 512 kB at least."""
 _PENDING = 100_000
-"""Types of a record that are pending at once. With more it is nested deeply, and its end is not looked for."""
+"""Maximal number of pending types of a record. With more it is nested deeply, and its end is not searched."""
 
 
 class TornRecord(ValueError):
@@ -232,8 +232,8 @@ class Measured(NamedTuple):
     """A record that was measured.
 
     Attributes:
-        end: the place behind its last byte; None if it was not looked for.
-        problem: why the record is not decoded, if it is not.
+        end: the offset after its last byte; None if it was not searched.
+        problem: why the record cannot be decoded, if so.
     """
 
     end: int | None
@@ -260,10 +260,10 @@ class _Type:
 
     Attributes:
         kind: how its values are stored.
-        memory: bytes that a value takes in Python, without its parts.
-        size: how many bytes a value has, if all have the same number, or how many symbols an enum has.
-        parts: the fields of a record, the types of a union, or those of an array's items or a map's values.
-        name: that of an enum.
+        memory: the bytes of a value in Python, without its parts.
+        size: the number of bytes of a value, if all have the same, or the number of symbols of an enum.
+        parts: the fields of a record, the types of a union, or the type of an array's items or a map's values.
+        name: the name of an enum.
     """
 
     kind: Literal["fixed", "number", "enum", "sized", "record", "union", "array", "map"]
@@ -277,11 +277,10 @@ class _Facts(NamedTuple):
     """Bounds that follow from a type alone.
 
     Attributes:
-        depth: the most levels; infinite if it contains itself.
-        least: the fewest bytes of a value.
-        memory: the bytes that a value takes in Python for which no byte of an array, a map, a union or a text accounts
-            for.
-        memory_per_byte: the most that each byte of these takes.
+        depth: the maximal depth; infinite if it contains itself.
+        least: the minimal bytes of a value.
+        memory: the bytes of a value in Python without arrays, maps, unions and strings.
+        memory_per_byte: the maximal memory for each byte of these.
     """
 
     depth: float
@@ -331,7 +330,7 @@ class Schema:
     def _facts_of(self, each: _Type) -> _Facts:
         if each in self._facts:
             return self._facts[each] or _ENDLESS
-        self._facts[each] = None  # Until they are known, only a part of this type asks for them.
+        self._facts[each] = None  # Until they are known, only a part of this type needs them.
         self._facts[each] = found = self._found(each, list(map(self._facts_of, each.parts)))
         return found
 
@@ -349,7 +348,7 @@ class Schema:
             memory = item.memory + (_ENTRY if each.kind == "map" else _POINTER)
             return _Facts(depth + 1, 1, each.memory, max(rate, memory / least if least else math.inf))
         least = each.size if each.kind == "fixed" else 1
-        return _Facts(0, least, each.memory, 4 if each.kind == "sized" else 0)  # A text has up to 4 bytes a character.
+        return _Facts(0, least, each.memory, 4 if each.kind == "sized" else 0)  # Strings: up to 4 bytes a character.
 
     def must_be_measured(self, size: int, most: int) -> bool:
         """Return whether a record of this size in bytes may be nested too deeply, or take more memory than `most`."""
@@ -357,7 +356,7 @@ class Schema:
         return facts.depth > MOST_DEPTH or facts.memory + facts.memory_per_byte * size > most
 
     def measured(self, data: bytes, count: int, most: int) -> Iterator[Measured]:
-        """Yield the measure of each of the records in a block, up to one whose end is not looked for.
+        """Yield the measure of each record in a block, up to a record whose end is not searched.
 
         Raises:
             TornRecord: they are no records of this schema.
@@ -379,7 +378,7 @@ class Schema:
             each, depth, left = pending.pop()
             facts = self._facts.get(each)
             memory += each.memory
-            if facts is not None and not facts.least:  # It takes no bytes, whatever is in it.
+            if facts is not None and not facts.least:  # It takes no bytes, regardless of its contents.
                 memory, depth = memory + facts.memory, depth + int(facts.depth)
             elif each.kind == "fixed":
                 at += each.size
@@ -441,7 +440,7 @@ class Schema:
 
 
 _POINTER, _ENTRY = 8, 150
-"""Bytes of an item in a list, and of a key and its place in a dictionary."""
+"""Bytes of an item in a list, and of a key and its slot in a dictionary."""
 _SEARCHED = 1 << 20
 """Bytes in which the end of a record is looked for that is too large or too deep."""
 _ENDLESS = _Facts(math.inf, 1, 0, math.inf)
@@ -466,7 +465,7 @@ _SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
 
 def _long(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number at a place, and the place behind it."""
+    """Return the number at an offset, and the offset after it."""
     found, shift = 0, 0
     try:
         while (byte := data[at]) & 0x80 and shift < 63:
@@ -479,7 +478,7 @@ def _long(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _behind_numbers(data: bytes, at: int, count: int) -> int:
-    """Return the place behind a number of numbers."""
+    """Return the offset after `count` numbers."""
     # Each number has a byte at least, so that the count of a torn file is refused without a walk.
     if count > len(data) - at:
         raise EOFError("the block ends within an array")

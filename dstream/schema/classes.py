@@ -43,11 +43,11 @@ class ClassRefusedError(TypeError):
 
 
 class ChangedClassError(ClassRefusedError):
-    """A class cannot hold the fields that were stored of it."""
+    """A class is not compatible with its stored fields."""
 
 
 class NotStorableError(ClassRefusedError):
-    """A value cannot be pickled, whatever is allowed."""
+    """A value cannot be pickled, regardless of the settings."""
 
 
 class Classes(Protocol):
@@ -63,7 +63,7 @@ class Classes(Protocol):
 
 
 def reference(kind: type) -> str:
-    """Return the name under which stored data refer to a class: for ours that of the registry, as "dstream:name"."""
+    """Return the name of a class in stored data: for the library's classes a registry name, as "dstream:name"."""
     name = stored_name(kind)
     return f"{kind.__module__}:{kind.__qualname__}" if name is None else f"{_OURS}{name}"
 
@@ -102,7 +102,7 @@ def _imported(name: str) -> Any:
 
 
 def field_names(kind: type) -> tuple[str, ...] | None:
-    """Return the fields of a class whose instances are their fields and nothing else; None for other classes."""
+    """Return the fields of a class whose instances consist of their fields only; None for other classes."""
     found: tuple[str, ...] | None = _field_names(cast(Any, kind))
     return found
 
@@ -120,14 +120,14 @@ def _field_names(kind: Any) -> tuple[str, ...] | None:
 
 
 def compared_names(kind: type, names: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Return the names, by default those of all fields, that equality of the class does not leave out."""
+    """Return those `names`, by default of all fields, that the equality of the class compares."""
     fields_of_kind = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
     left_out = {field.name for field in fields_of_kind if not field.compare}
     return tuple(name for name in (field_names(kind) or () if names is None else names) if name not in left_out)
 
 
 def parts_of(value: Any) -> Sequence[Any] | None:
-    """Return the values of the fields, or None if `value` holds something else than its fields."""
+    """Return the values of the fields, or None if `value` has other attributes than its fields."""
     kind: Any = type(value)
     names = field_names(kind)
     if names is None:
@@ -147,7 +147,7 @@ def parts_of(value: Any) -> Sequence[Any] | None:
 
 
 def named_parts(value: Any) -> dict[str, Any] | None:
-    """Return the fields by their names, or None if `value` holds something else than its fields."""
+    """Return the fields by their names, or None if `value` has other attributes than its fields."""
     parts = parts_of(value)
     return None if parts is None else dict(zip(field_names(type(value)) or (), parts, strict=True))
 
@@ -161,7 +161,7 @@ def _parts_of_model(value: Any, names: tuple[str, ...]) -> Sequence[Any] | None:
 
 
 def hints_of_fields(kind: type) -> dict[str, Any]:
-    """Return the annotations of the fields, as far as they mean something here."""
+    """Return the annotations of the fields, as far as they can be resolved in this process."""
     try:
         return hints_of(kind)
     except Exception:  # an annotation names what exists only for type checkers
@@ -178,7 +178,7 @@ def builder(kind: type, stored: Sequence[str] | None = None) -> Callable[[Iterab
 
     Args:
         kind: the class.
-        stored: the names of the values; None: those of the fields. Fields that are not among them get their defaults.
+        stored: the names of the values; None: the names of the fields. Other fields get their defaults.
 
     Raises:
         ChangedClassError: the class lacks a field that was stored, or a default for one that was not.
@@ -239,10 +239,10 @@ _DEFAULTS = ", a value or a factory such as list; only dataclasses and named tup
 
 
 def build_named(kind: type, named: dict[str, Any]) -> Any:
-    """Return an instance of its fields by their names; those that are not there get their defaults.
+    """Return an instance of its fields by their names; missing fields get their defaults.
 
     Raises:
-        ChangedClassError: the class cannot hold these fields.
+        ChangedClassError: the class is not compatible with these fields.
     """
     stored = tuple(named)
     check_fields(kind, stored)
@@ -250,7 +250,7 @@ def build_named(kind: type, named: dict[str, Any]) -> Any:
 
 
 def has_name(member: enum.Enum) -> bool:
-    """Return whether the name of a member gives it again; a combination of flags has no name of its own."""
+    """Return whether a member can be looked up by its name; a combination of flags has no name."""
     return type(member).__members__.get(member.name) is member
 
 

@@ -26,9 +26,9 @@ class ColumnSelection:
     """Columns, as the user or a class declares them.
 
     Attributes:
-        names: in order.
-        types: of each.
-        may_lack: an item that has no such field has None there.
+        names: the names in order.
+        types: the type of each.
+        may_lack: a missing field of an item counts as None.
     """
 
     names: tuple[str, ...]
@@ -37,16 +37,17 @@ class ColumnSelection:
 
     @staticmethod
     def of_names(names: tuple[str, ...], *, may_lack: bool = True) -> ColumnSelection:
-        """Return columns whose values decide their types."""
+        """Return columns whose types are inferred from values."""
         return ColumnSelection(names, (OpenType(Layout.FILES),) * len(names), may_lack)
 
 
 def checked_columns(columns: Any) -> ColumnSelection | None:
-    """Return the columns by `columns=`; None stays None.
+    """Return the columns of `columns=`; None for None.
 
     Raises:
-        TypeError: it is neither a class with fields nor several names, or a field is of a type that no column has.
-        ValueError: there are none, or two of one name.
+        TypeError: it is neither a class with fields nor several names, or the type of a field is not supported by
+            columns.
+        ValueError: there are none, or a name occurs twice.
     """
     if isinstance(columns, type):
         types = types_of_fields(columns, Layout.FILES)
@@ -60,10 +61,10 @@ def checked_columns(columns: Any) -> ColumnSelection | None:
 
 
 class ItemColumns:
-    """The columns of one file; unless they are given, its first item decides.
+    """The columns of one file; by default the columns of its first item.
 
     Attributes:
-        wanted: the columns; None until there is an item.
+        wanted: the columns; None before the first item.
     """
 
     def __init__(self, given: ColumnSelection | None) -> None:
@@ -73,7 +74,7 @@ class ItemColumns:
         """Return the columns.
 
         Raises:
-            TypeError: they are not given, and the item has none.
+            TypeError: they are not set, and the item has none.
         """
         if self.wanted is None:
             self.wanted = _columns_of(item)
@@ -125,7 +126,7 @@ def _values(items: Sequence[Any], wanted: ColumnSelection) -> list[Sequence[Any]
             return list(zip(*items, strict=True))
         return _values_of_fields(items, names)
     if issubclass(kind, dict):
-        # A defaultdict would make a value of each missing key, and keep it.
+        # A defaultdict would create a value for each missing key, and store it.
         return _values_of_dicts(items if kind is dict else list(map(dict, items)), wanted)
     if kind is not tuple:
         raise _refused(items[0], f"{_name(kind)} has no columns: {_MAP}")
@@ -144,7 +145,7 @@ def _values_of_fields(items: Sequence[Any], names: tuple[str, ...]) -> list[Sequ
 
 
 def _blame_one(error: Exception, items: Sequence[Any], names: tuple[str, ...]) -> None:
-    """Keep with `error` the item whose fields cannot be read, if it is still so."""
+    """Attach the item whose fields cannot be read to `error`, if it still fails."""
     for item in items:
         try:
             columns_of_fields(names, [item])
@@ -191,7 +192,7 @@ class TypedColumns:
     """Columns, from the first item of a file on.
 
     Attributes:
-        types: of each column, by name; empty until there is an item, unless they are given.
+        types: the type of each column, by name; empty before the first item, unless they are set.
     """
 
     def __init__(self, wanted: ColumnSelection | None) -> None:
@@ -242,7 +243,7 @@ def _typed(name: str, known: ColumnType, values: Sequence[Any], items: Sequence[
         found = known.refined(values)
         return found, found.array(values)
     except ColumnTypeError:
-        # A column is made at once, and values are looked at one by one only to find the one to blame.
+        # A column is made as a whole; values are checked one by one only to find the cause of an error.
         for value, item in zip(values, items, strict=True):
             try:
                 known = known.refined([value])

@@ -1,4 +1,4 @@
-"""Types of columns that hold values of other types: enumerations, optional values, lists and maps."""
+"""Types of columns that contain values of other types: enumerations, optional values, lists and maps."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class MemberType(ColumnType):
     Attributes:
         reference: the name of the enumeration.
         each: the type of the values.
-        kind: the enumeration; None if it cannot be found here.
-        is_exact: takes members with a name of their own alone, which their values give again.
+        kind: the enumeration; None if it cannot be found in this process.
+        is_exact: accepts only members that can be looked up by name and by value.
         problem: why the enumeration cannot be found.
     """
 
@@ -110,7 +110,7 @@ class ListType(ColumnType):
     Attributes:
         each: the type of the items.
         kind: the class of the containers.
-        is_exact: takes no other container, such as a tuple for a list, and None as an item only if that is optional.
+        is_exact: accepts no other container, such as a tuple for a list, and None as an item only if it is optional.
     """
 
     each: ColumnType
@@ -123,7 +123,7 @@ class ListType(ColumnType):
 
     @property
     def hint(self) -> Any:
-        item = self.each.hint  # Once: asked for twice, each level of nesting would double the time.
+        item = self.each.hint  # Once: a second call in each level of nesting would double the time.
         arguments = (item, ...) if self.kind is tuple else (item,)
         return None if item is None else types.GenericAlias(self.kind, arguments)
 
@@ -214,7 +214,7 @@ def absent_mask(values: Sequence[Any]) -> pa.Array:
 
 
 def _parts(array: pa.Array, items: list[Any]) -> list[list[Any]]:
-    """Return the items of each list; those of a null are none."""
+    """Return the items of each list; none for a null."""
     lengths = array.value_lengths().to_pylist()
     return [items[start:end] for start, end in pairwise(accumulate((length or 0 for length in lengths), initial=0))]
 
@@ -235,7 +235,7 @@ class MapType(ColumnType):
     Attributes:
         key: the type of the keys, none of which is None.
         value: the type of the values.
-        is_exact: takes instances of dict alone, and None as a value only if that is optional.
+        is_exact: accepts only instances of dict, and None as a value only if it is optional.
     """
 
     key: ColumnType
@@ -297,7 +297,7 @@ class MapType(ColumnType):
         import pyarrow
 
         pairs = pyarrow.struct([("key", array.type.key_type), ("value", array.type.item_type)])
-        lists = array.cast(pyarrow.list_(pairs))  # No function of Arrow takes maps, and `keys` ignores slices.
+        lists = array.cast(pyarrow.list_(pairs))  # No function of Arrow supports maps, and `keys` ignores slices.
         keys, values = lists.flatten().flatten()
         entries = zip(self.key.from_array(keys), self.value.from_array(values, decode), strict=True)
         found: list[Any] = [dict(pairs) for pairs in _parts(lists, list(entries))]
@@ -314,7 +314,7 @@ class MapType(ColumnType):
 
 @record
 class OptionalType(ColumnType):
-    """A value of some type, or None, in a column that is exact.
+    """A value of another type, or None, in a column that is exact.
 
     Attributes:
         inner: the type of the value.

@@ -1,8 +1,9 @@
 """Decoders: the expected type of a value in a file, and its conversion to Python.
 
 `dstream.schema.record_decoders` makes them of annotations, also those of formats that hold strings only;
-`dstream.schema.factories` generates a function for what fits at once. They are values that hold classes and no
-annotations, so that they travel to workers, which may not have the module that an annotation refers to.
+`dstream.schema.factories` generates a function for values that need no conversion rules. They are values that contain
+classes and no annotations, so that they can be sent to workers, which may not have the module that an annotation refers
+to.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class DecodeError(ValueError):
     """A value does not fit.
 
     Attributes:
-        reason: half a sentence.
-        place: the path to it, from the outside in: names of fields, and positions.
+        reason: a phrase.
+        place: the path to the value, from the outside in: names of fields, and positions.
     """
 
     def __init__(self, reason: str, *place: str) -> None:
@@ -60,7 +61,7 @@ class DecodeError(ValueError):
         return DecodeError(self.reason, name, *self.place)
 
     def message(self, unit: str) -> str:
-        """Return the reason behind the place, which is one in a field or in a column."""
+        """Return the location, which is in a field or in a column, and the reason."""
         place = "".join(part if part.startswith("[") else f".{part}" for part in self.place).removeprefix(".")
         return f"{unit} {place}: {self.reason}" if place else self.reason
 
@@ -75,7 +76,7 @@ class DecodeError(ValueError):
 
 
 class Decoder(Protocol):
-    """The contract of a decoder, which makes a Python value of one in a file."""
+    """The contract of a decoder, which makes a Python value of a value in a file."""
 
     @property
     def expected(self) -> str:
@@ -101,18 +102,18 @@ _NAMES: dict[type, str] = {dict: "object", list: "array"}
 
 @dataclass(frozen=True)
 class Anything:
-    """Takes everything as it is."""
+    """Decoder that accepts every value unchanged."""
 
     expected = "anything"
 
     def made(self, value: Any) -> Any:
-        """Return the value as it is."""
+        """Return the value unchanged."""
         return value
 
 
 @dataclass(frozen=True)
 class ScalarDecoder:
-    """Takes values of one class, such as a text, None or an int, and nothing that only looks like one."""
+    """Decoder of values of exactly one class, such as a string, None or an int."""
 
     kind: type
 
@@ -130,7 +131,7 @@ class ScalarDecoder:
 
 @dataclass(frozen=True)
 class Whole:
-    """Takes any number as a float: `1` is one, too."""
+    """Decoder of any number as a float, including `1`."""
 
     expected = "float"
 
@@ -147,7 +148,7 @@ class Whole:
 
 
 def fitting(form: Decoder) -> type | None:
-    """Return the type whose values a form leaves as they are; None if it looks at each."""
+    """Return the type whose values a decoder does not change; None if it checks each."""
     if isinstance(form, ScalarDecoder):
         return form.kind
     return float if isinstance(form, Whole) else getattr(form, "fits", None)
@@ -161,7 +162,7 @@ def _within(name: str, form: Decoder, value: Any) -> Any:
 
 
 def _at(place: Any, form: Decoder, value: Any) -> Any:
-    # Its text is made for errors alone: for every key it would cost as much as the values.
+    # Its description is made only for errors: for every key it would cost as much as the values.
     try:
         return form.made(value)
     except DecodeError as error:
@@ -173,13 +174,13 @@ _MISSING: Any = object()
 
 @dataclass(frozen=True)
 class Made:
-    """Decoder of a value that a format has as a text, or as another type.
+    """Decoder of a value that a format represents as a string, or as another type.
 
     Attributes:
-        kind: the type of the result; formats such as Parquet hold it already.
-        expected: of what, in words.
+        kind: the type of the result; formats such as Parquet contain it directly.
+        expected: a description of the input.
         accepted: types of JSON.
-        make: makes it.
+        make: makes the result.
     """
 
     kind: type
@@ -201,7 +202,8 @@ class Made:
 
 
 def _decimal(value: Any) -> decimal.Decimal:
-    # Of a float the shortest number that rounds to it, which is that of a file of JSON: it refuses others.
+    # For a float the shortest number that rounds to it, which is the number in a file of JSON: other numbers are
+    # refused.
     return decimal.Decimal(repr(value) if type(value) is float else value)
 
 
@@ -214,7 +216,7 @@ MADE: dict[type, Made] = {
     **{kind: _made_of_text(form) for kind, form in TEXT_FORMS.items() if kind not in _AS_THEY_ARE},
     decimal.Decimal: Made(decimal.Decimal, "a number, or a text with one", (str, int, float), _decimal),
 }
-"""Decoders of classes that JSON, and some binary formats, have no type for: their text form is read."""
+"""Decoders of classes that JSON and several binary formats do not support: their text form is read."""
 BASE64 = _made_of_text(TEXT_FORMS[bytes])
 
 
@@ -229,7 +231,7 @@ UUID_OF_BYTES = Made(uuid.UUID, "a UUID, its text or its 16 bytes", (str, bytes)
 
 @dataclass(frozen=True)
 class Fixed:
-    """Decoder of a few values, and of the object of each: itself, or a member of an enumeration."""
+    """Decoder of fixed values, each as itself or as a member of an enumeration."""
 
     values: tuple[tuple[Any, Any], ...]
 
@@ -247,13 +249,13 @@ class Fixed:
 
     @staticmethod
     def of_enumeration(kind: type[enum.Enum]) -> Fixed:
-        """Return the form whose values are those of the members."""
+        """Return the decoder of the values of the members."""
         return Fixed(tuple((each.value, each) for each in kind.__members__.values()))
 
 
 @dataclass(frozen=True)
 class UnionDecoder:
-    """Decoder of the values of several forms: the one of its own type if there is one, else the first."""
+    """Decoder of a union: the decoder of the value's own type if there is one, else the first that fits."""
 
     forms: tuple[Decoder, ...]
 
@@ -269,7 +271,7 @@ class UnionDecoder:
 
     def made(self, value: Any) -> Any:
         """Return the value that the form decodes."""
-        # First of all, so that an int stays one in `float | int`.
+        # First of all, so that an int remains an int in `float | int`.
         if type(value) in self._own:
             return value
         inner: list[DecodeError] = []
@@ -283,13 +285,13 @@ class UnionDecoder:
 
     @functools.cached_property
     def _own(self) -> frozenset[type]:
-        """The classes whose values are members of the union as they are."""
+        """The classes whose values are members of the union without conversion."""
         return frozenset(form.kind for form in self.forms if isinstance(form, ScalarDecoder | Made))
 
 
 @dataclass(frozen=True)
 class ListDecoder:
-    """Takes an array: of items of one form, or of one form for each position.
+    """Decoder of an array: with one form for all items, or one form for each position.
 
     Attributes:
         kind: the container's type, such as `list`.
@@ -314,13 +316,13 @@ class ListDecoder:
         made = [_at(place, form, part) for place, (form, part) in enumerate(zip(forms, value, strict=True))]
         try:
             return self.kind(made)
-        except TypeError as error:  # A set holds no arrays and objects.
+        except TypeError as error:  # A set cannot contain arrays and objects.
             raise DecodeError(str(error)) from error
 
 
 @dataclass(frozen=True)
 class DictDecoder:
-    """Takes an object as a dictionary whose keys have one form, and whose values have another one.
+    """Decoder of an object as a dictionary, with one form for keys and one for values.
 
     Attributes:
         each: the form of the values.
@@ -429,7 +431,7 @@ class RecordDecoder:
 
 @dataclass(frozen=True)
 class ModelDecoder:
-    """Takes an object as a pydantic model, which checks and converts its fields by its own rules."""
+    """Decoder of an object as a pydantic model, which checks and converts its fields by its own rules."""
 
     kind: Any
 
@@ -464,4 +466,4 @@ def _first_of(error: Any) -> DecodeError:
 
 
 ItemDecoder = RecordDecoder | ModelDecoder
-"""The decoder of a whole line or row."""
+"""The decoder of a line or row."""

@@ -1,8 +1,8 @@
 """Values and records as text formats and databases write them.
 
-JSON has numbers, strings, truth values and None of its own; classes without parts are strings
-(`dstream.schema.text_forms`); lists, tuples and sets are arrays; whatever has fields, and dicts, are objects. Values of
-unions are written if they are read as themselves.
+JSON supports numbers, strings, booleans and None; classes without parts are strings (`dstream.schema.text_forms`);
+lists, tuples and sets are arrays; objects with fields, and dicts, are objects. Values of unions are written if they are
+read as equal values.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ _DICT = dict.__name__
 def plain(value: Any) -> Any:
     """Return `value` as JSON has it: dataclasses and named tuples are objects, other tuples are arrays.
 
-    NaN and infinities stay, which `json.loads` reads and some other programs do not.
+    NaN and infinities are unchanged, which `json.loads` reads, but not every other program.
 
     Raises:
-        NotJsonError: it holds something that has no such form, or would be read as another value by its annotation.
+        NotJsonError: it contains a value without such a form, or that would be read as another value by its annotation.
 
     Example:
         >>> from dstream.schema.encoders import plain
@@ -175,7 +175,7 @@ def _record(value: Any, names: Iterable[str]) -> dict[str, Any]:
 
 
 def written_names(kind: Any) -> tuple[str, ...]:
-    """Return the names under which text formats have the fields of a class, for a pydantic model its aliases."""
+    """Return the names of the fields of a class in text formats, for a pydantic model its aliases."""
     if is_model(kind):
         fields = kind.model_fields.items()
         return tuple(field.serialization_alias or field.alias or name for name, field in fields)
@@ -207,7 +207,7 @@ def _decoders(kind: Any, vocabulary: Vocabulary) -> Iterator[tuple[str, Any, Dec
 
 
 def json_fields(kind: Any) -> tuple[str, ...]:
-    """Return the fields of a pydantic model whose columns in a database have JSON."""
+    """Return the fields of a pydantic model whose columns in a database contain JSON."""
     return tuple(
         name
         for name, _, decoder in _decoders(kind, SQL)
@@ -269,16 +269,16 @@ def unions_of(kind: Any, vocabulary: Vocabulary) -> tuple[UnionField, ...]:
 
 
 def _types_of(decoder: object) -> list[Decoder]:
-    """Return the decoders of a union, without that of None."""
+    """Return the decoders of a union, without the decoder of None."""
     forms = decoder.forms if isinstance(decoder, UnionDecoder) else ()
     return [form for form in forms if form != ScalarDecoder(type(None))]
 
 
 def _is_ambiguous(decoder: object) -> bool:
-    """Return whether values of an annotation may be read as others, without a look into records, which check theirs."""
+    """Return whether values of an annotation may be read as others, without checking nested records."""
     if isinstance(decoder, UnionDecoder):
         forms = _types_of(decoder)
-        # JSON keeps these apart; a column of numbers does not, so databases look at all unions.
+        # JSON distinguishes these; a column of numbers does not, so databases check all unions.
         are_own = all(isinstance(form, ScalarDecoder | Whole) for form in forms)
         return (len(forms) > 1 and not are_own) or any(map(_is_ambiguous, forms))
     if isinstance(decoder, Spelled):

@@ -1,13 +1,13 @@
 """Generated functions that build items from values of the expected types, single or by column.
 
-The decoder of a class is the definition of how a record is read (`dstream.schema.decoders`). It looks at each field
-in a loop, which costs three times what the constructor does. So a function is generated for each class, compiled once
-and cached. It converts what fits; where a value does not, or raises, the decoder decides. The source holds generated
-names, numbers, and the names of parameters, which are identifiers. Docs: decision 38.
+The decoder of a class is the definition of how a record is read (`dstream.schema.decoders`). It checks each field in a
+loop, which costs three times as much as the constructor. So a function is generated for each class, compiled once and
+cached. It converts values that fit; otherwise, or after an exception, the decoder decides. The source contains only
+generated names, numbers, and the names of parameters, which are identifiers. Docs: decision 38.
 
-Most of the remaining cost is the loop around such a function and the checks of each value. With many rows at hand one
-check serves a column, and `map` calls the conversions and the constructor. Whatever does not fit is left to the caller,
-which builds the items one by one.
+Most of the remaining cost is the loop around such a function and the checks of each value. For many rows a column is
+checked once, and `map` calls the conversions and the constructor. Rows that do not fit are left to the caller, which
+builds the items one by one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["maker_of_many", "maker_of_many_rows", "maker_of_objects", "maker_of_
 
 def maker_of_objects(form: ItemDecoder) -> Callable[[Any], Any]:
     """Return a function that makes the item of a dictionary, as `form.made` does."""
-    # If no field is taken, an item that is no dictionary would not be noticed.
+    # Without fields, an item that is no dictionary would not be detected.
     if isinstance(form, ModelDecoder) or not form.fields:
         return form.made
     forms = {name: each for name, _, each, _ in form.fields}
@@ -52,12 +52,12 @@ def maker_of_rows(
 ) -> Callable[[Sequence[Any]], Any]:
     """Return a function that makes the item of the values of these columns, one for each name.
 
-    Fields whose column is not there are missing, and columns of other names are left out.
+    Fields without a column are missing, and other columns are ignored.
 
     Args:
-        form: that of the item.
-        names: those of the columns.
-        empty_is_none: the values are strings, and an empty one is None.
+        form: the decoder of the item.
+        names: the names of the columns.
+        empty_is_none: the values are strings, and an empty string is None.
     """
 
     def made(row: Sequence[Any]) -> Any:
@@ -79,12 +79,12 @@ def _compiled(
 
     Args:
         kind: the class of the item.
-        forms: of the fields that are given, by their names.
-        taking: the lines that give the value of field `i` the name `a<i>`.
-        slowly: takes what does not fit.
-        empty_is_none: an empty text is None.
+        forms: the decoders of the present fields, by their names.
+        taking: the lines that assign the value of field `i` to `a<i>`.
+        slowly: decodes what does not fit.
+        empty_is_none: an empty string is None.
     """
-    # With the name of this module: else its frames would be taken for those of a function of the user's.
+    # With the name of this module: otherwise its frames would count as frames of a function of the user's.
     known: dict[str, Any] = {"__name__": __name__, "kind": kind, "slowly": slowly}
     made = [_expression(form, f"a{index}", known, empty_is_none) for index, form in enumerate(forms.values())]
     known.update((f"a{index}_name", name) for index, name in enumerate(forms))
@@ -103,7 +103,7 @@ def _code(source: str) -> types.CodeType:
 
 
 def _expression(form: Decoder, value: str, known: dict[str, Any], empty_is_none: bool) -> str:
-    """Return code that makes the value of a field, or raises if it does not fit at once; `known` gets its names."""
+    """Return code that makes the value of a field, or raises if it does not fit; its names are added to `known`."""
     if isinstance(form, OptionalDecoder):
         return _of_one(form.form, value, known, empty_is_none)
     if isinstance(form, UnionDecoder) and form.present is not None:
@@ -127,7 +127,7 @@ def _of_one(form: Decoder, value: str, known: dict[str, Any], empty_is_none: boo
         case Parsed(kind=kind) if kind is float:
             known[made] = form.parse
             is_tight = f"'_' not in {value} and {value}.strip() == {value}"
-            number = f"{value}_number"  # One that is too large, which float() takes for infinity, is looked at again.
+            number = f"{value}_number"  # The slow path decodes overflows.
             return f"({number} if {is_tight} and -1e999 < ({number} := float({value})) < 1e999 else {made}({value}))"
         case Parsed() if own is None:
             known[made] = form.parse
@@ -178,27 +178,27 @@ def takes_in_order(kind: Any, names: list[str]) -> bool:
     """Return whether a kind is called with the values of these fields, one after another."""
     try:
         parameters = list(inspect.signature(kind).parameters.values())[: len(names)]
-    # Some classes that are written in C have no signature.
+    # Some classes in C have no signature.
     except (ValueError, TypeError):
         return False
     return [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD] == names
 
 
 Convert: TypeAlias = Callable[[Sequence[str]], Iterable[Any]]
-"""Returns a value for each text of a column, or raises if one does not fit."""
+"""Function that returns a value for each string of a column, or raises if one does not fit."""
 
 
 def maker_of_many_rows(
     form: ItemDecoder, names: Sequence[str], make: Callable[[Sequence[str]], Any]
 ) -> Callable[[Sequence[Sequence[str]]], list[Any]]:
-    """Return a function that makes the items of the first of some rows, up to one that does not fit at once.
+    """Return a function that makes the items of the first rows, up to a row that does not fit directly.
 
     An empty string is None.
 
     Args:
-        form: that of the items.
-        names: those of the columns.
-        make: makes the item of one row, where columns do not help.
+        form: the decoder of the items.
+        names: the names of the columns.
+        make: makes the item of one row, if columns cannot be used.
     """
     if isinstance(form, ModelDecoder) or missing_columns(form, names):
         return maker_of_many(make)
@@ -220,12 +220,12 @@ def maker_of_many_rows(
 
 
 def maker_of_many(make: Callable[[Any], Any]) -> Callable[[Sequence[Any]], list[Any]]:
-    """Return a function that calls `make` for each of some values, up to one for which it raises."""
+    """Return a function that calls `make` for each value, up to a value for which it raises."""
 
     def made(values: Sequence[Any]) -> list[Any]:
         found: list[Any] = []
         with contextlib.suppress(Exception):
-            found.extend(map(make, values))  # What was made before an exception stays in the list.
+            found.extend(map(make, values))  # Results before an exception remain in the list.
         return found
 
     return made
@@ -268,7 +268,7 @@ def _numbers(kind: type) -> Convert:
 
     def converted(column: Sequence[str]) -> Iterable[Any]:
         joined = "".join(column)
-        # One look at the joined texts costs less than one at each.
+        # One check of the joined strings costs less than one check each.
         if "_" in joined or "".join(joined.split()) != joined:
             raise ValueError("an underscore or a space")
         return map(kind, column) if kind is int else _finite(list(map(float, column)))

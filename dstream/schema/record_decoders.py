@@ -1,7 +1,7 @@
 """Annotations of classes as decoders of records, for CSV, JSON and binary formats.
 
 Nothing is guessed: a string is read if it has the format of the annotation, and refused otherwise. An empty field is
-None, which only an annotation such as `int | None` takes.
+None, which only an annotation such as `int | None` accepts.
 
 A `Vocabulary` has the types of a format: JSON has strings, numbers and more, CSV has strings, Parquet has dates, too.
 """
@@ -77,7 +77,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Parsed:
-    """Reads a text as a value of one class.
+    """Decoder of a string as a value of one class.
 
     Attributes:
         kind: the class.
@@ -91,7 +91,7 @@ class Parsed:
 
     @property
     def fits(self) -> type | None:
-        """The type whose values are left as they are."""
+        """The type whose values are not changed."""
         return str if self.kind is str else None
 
     def made(self, value: Any) -> Any:
@@ -112,12 +112,12 @@ PARSED: dict[type, Decoder] = {
     **{kind: Parsed(kind, form.expected, form.parse) for kind, form in TEXT_FORMS.items()},
     type(None): ScalarDecoder(type(None)),
 }
-"""The readers of a text as a value of each class."""
+"""The decoders of a string as a value of each class."""
 
 
 @dataclass(frozen=True)
 class Spelled:
-    """Takes the text of one of several values, each read as its own class is."""
+    """Decoder of the string of one of several values, each decoded as its class."""
 
     fixed: Fixed
 
@@ -137,7 +137,7 @@ class Spelled:
 
     @staticmethod
     def of(fixed: Fixed) -> Spelled:
-        """Return the form for texts.
+        """Return the decoder of strings.
 
         Raises:
             TypeError: the format of one of the values is unknown.
@@ -178,11 +178,11 @@ class Vocabulary:
     """The values of a format, and their Python types.
 
     Attributes:
-        scalars: the form of each class that has no parts.
-        fixed: the form of a few values.
+        scalars: the decoder of each class without parts.
+        fixed: the decoder of fixed values.
         is_nested: the format has arrays and objects inside of records.
-        has_columns: a record has a value in every column, so that None is a key that is absent.
-        inner: the vocabulary of values with parts, which a column has as JSON; None: they are as the rest is.
+        has_columns: a record has a value in every column, so that None represents an absent key.
+        inner: the vocabulary of values with parts, which are JSON in a column; None: the same vocabulary.
     """
 
     scalars: Mapping[type, Decoder]
@@ -259,7 +259,7 @@ def decoder_of(hint: Any, vocabulary: Vocabulary) -> Decoder:
 
 
 def missing_columns(form: ItemDecoder | None, names: Sequence[str]) -> list[str]:
-    """Return the fields that must have a column and have none; pydantic looks for those of a model itself."""
+    """Return the fields that must have a column and have none; pydantic checks the fields of a model itself."""
     if not isinstance(form, RecordDecoder):
         return []
     return [name for name, _, _, is_required in form.fields if is_required and name not in names]
@@ -269,7 +269,7 @@ def typed_form(form: ItemDecoder) -> RecordDecoder | None:
     """Return the form of the same items from strings, numbers and bools; None if a field may have others.
 
     Args:
-        form: of texts, or of JSON without parts. What is parsed of a text still is.
+        form: the decoder of strings, or of JSON without parts. Values that are parsed from strings still are.
     """
     if not isinstance(form, RecordDecoder):
         return None
@@ -306,7 +306,7 @@ def _is_named(kind: type) -> bool:
 
 
 class _Forms:
-    """The forms of one call: those of classes each once, since a class may hold itself."""
+    """The decoders of one call: one per class, since a class may contain itself."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
@@ -403,7 +403,7 @@ _ARRAYS: dict[Any, Any] = {**CONTAINERS, collections.abc.Iterable: list, collect
 
 
 def _constructor(kind: Any) -> Callable[..., Any]:
-    """Return a constructor that takes the values of fields by their names: attrs takes that of `_x` as `x`."""
+    """Return a constructor that takes the values of fields by their names: attrs names the parameter of `_x` `x`."""
     aliases = {each.name: each.alias for each in kind.__attrs_attrs__} if is_attrs(kind) else {}
     is_renamed = any(name != alias for name, alias in aliases.items())
     return _Renamed(kind, aliases) if is_renamed else cast("Callable[..., Any]", kind)
@@ -423,7 +423,7 @@ def _fields(kind: Any, hints: dict[str, Any]) -> dict[str, bool]:
     if is_typed_dict(kind):
         return {name: is_required_key(kind, name, hint) for name, hint in hints.items()}
     if dataclasses.is_dataclass(kind):
-        # The constructor takes no others.
+        # The constructor has no other parameters.
         given = [each for each in dataclasses.fields(kind) if each.init]
         return {each.name: not has_default(each) for each in given}
     if is_attrs(kind):

@@ -113,9 +113,9 @@ class ClassType(RecordType):
 
     Attributes:
         reference: the name of the class.
-        kind: the class; None if it cannot be found here.
-        problem: why it cannot.
-        has_changed: it, or a class within it, has other fields by now, or in another order: its instances do not fit.
+        kind: the class; None if it cannot be found in this process.
+        problem: why it cannot be found.
+        has_changed: the fields of it, or of a class within it, or their order have changed: its instances do not fit.
     """
 
     reference: str = ""
@@ -191,7 +191,7 @@ class ClassType(RecordType):
         return NOTHING if any(item is NOTHING for item in shaped) else classes.build(self.kind, shaped)
 
     def array(self, values: Sequence[Any], encode: Encode | None = None) -> pa.Array:
-        # Where the class is not there, its column takes absent items alone.
+        # Without the class, its column accepts only absent items.
         if not {self._class, type(None)}.issuperset(map(type, values)):
             raise ColumnTypeError(f"it holds {self.name}")
         empty, parts_of = (None,) * len(self.fields), self._parts
@@ -216,7 +216,7 @@ class ClassType(RecordType):
         return _struct(arrays, kind, values)
 
     def from_array(self, array: pa.Array, decode: Decode | None = None) -> list[Any]:
-        # Where no item is present, a class that is not found here is not needed.
+        # If no item is present, the class is not needed.
         if array.null_count == len(array):
             return [None] * len(array)
         make = self._maker()
@@ -230,7 +230,7 @@ class ClassType(RecordType):
         return [make(row) if there else None for there, row in zip(present, zip(*columns, strict=True), strict=True)]
 
     def checked_as_key(self) -> None:
-        """Raise if equal keys of the class as it is now, and as it was stored, would not be found by one another.
+        """Raise if equal keys of the current and of the stored version of the class would not match.
 
         Raises:
             ChangedClassError: its compared fields have changed.
@@ -244,7 +244,7 @@ class ClassType(RecordType):
             )
 
     def checked_kind(self) -> type:
-        """Return the class, if it can still hold the fields that were stored.
+        """Return the class, if it is still compatible with the stored fields.
 
         Raises:
             ClassRefusedError: it is not found, or has changed too much.
@@ -290,8 +290,8 @@ class PickledType(ColumnType):
 
     Attributes:
         text: its name.
-        references: the classes of which one must be exactly that of the value; empty for any value.
-        kind: the Python type; None if it cannot be found here.
+        references: the allowed exact classes of the value; empty for any value.
+        kind: the Python type; None if it cannot be found in this process.
     """
 
     text: str

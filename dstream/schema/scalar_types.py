@@ -25,7 +25,7 @@ __all__ = ["LARGE_VALUE", "ScalarType", "is_instance", "is_large", "one_chunk", 
 
 
 def is_instance(kind: type, scalar: type) -> bool:
-    """Return whether values of a class are those of a scalar type, and lose nothing but their class."""
+    """Return whether values of a class can be stored as a scalar type, losing only their class."""
     return kind is scalar or (scalar in _WITH_SUBCLASSES and kind is not bool and issubclass(kind, scalar))
 
 
@@ -40,12 +40,12 @@ class _Trait:
         python: the class.
         arrow: the name of the function of pyarrow that makes the type of the column, and its arguments.
         avro: the type in Avro; None if there is none.
-        accepts: other classes whose values are converted without a loss, or refused.
+        accepts: other classes whose values are converted losslessly, or refused.
         fits: the condition on an instance beyond its type, for exact columns; unset, all fit.
-        is_checked_by_arrow: pyarrow refuses by an error what does not fit.
-        write: makes what pyarrow takes; unset, the values themselves.
-        read: makes values of an array; unset, `to_pylist` does.
-        shaped: makes a key of another type fit, or returns NOTHING.
+        is_checked_by_arrow: pyarrow raises an error for values that do not fit.
+        write: makes the input of pyarrow; unset, the values.
+        read: makes values of an array; unset, `to_pylist`.
+        shaped: converts a key of another type, or returns NOTHING.
     """
 
     python: type
@@ -70,7 +70,7 @@ class ScalarType(ColumnType):
 
     Attributes:
         plain: the name of its properties, by which it is stored.
-        is_exact: takes no instance of a subclass.
+        is_exact: accepts no instance of a subclass.
     """
 
     plain: str
@@ -111,7 +111,7 @@ class ScalarType(ColumnType):
 
     def array(self, values: Sequence[Any], encode: Encode | None = None) -> pa.Array:
         trait = self._trait
-        # pyarrow would make 1 of 1.0 and of True, so the types are compared first.
+        # pyarrow would convert 1.0 and True to 1, so the types are compared first.
         if not {trait.of_values, type(None)}.issuperset(map(type, values)):
             self._check_classes(values)
         if trait.fits and not (self.is_exact and trait.is_checked_by_arrow):
@@ -144,7 +144,7 @@ class ScalarType(ColumnType):
 
     def avro(self, name: str) -> Any:
         found = self._trait.avro
-        # A class with slots is made anew, and `super()` alone has the class before (CPython 3.11).
+        # A class with slots is created twice, and a plain `super()` refers to the first class (CPython 3.11).
         return super(ScalarType, self).avro(name) if found is None else found  # noqa: UP008
 
     def to_json(self) -> Any:
@@ -154,7 +154,7 @@ class ScalarType(ColumnType):
 LARGE_VALUE = 1 << 20
 """Bytes, or characters, above which each copy of a value counts."""
 _LARGEST_VALUE = 2**31 - (1 << 20)
-"""The most bytes of one value: Arrow and a page of Parquet take 2 GiB, with what belongs to it."""
+"""The maximal bytes of one value: Arrow and a page of Parquet are limited to 2 GiB, including overhead."""
 
 
 def is_large(value: Any) -> bool:
@@ -166,7 +166,7 @@ def one_chunk(array: Any) -> Any:
     """Return an array that pyarrow made of values.
 
     Raises:
-        ColumnTooLargeError: it made several, since one holds no more than 2 GiB.
+        ColumnTooLargeError: it has several chunks, since one is limited to 2 GiB.
     """
     if hasattr(array, "chunks"):
         raise ColumnTooLargeError(f"{len(array)} values are more than 2 GiB and cannot be kept in one column")
@@ -177,7 +177,7 @@ def _array_of_one(value: str | bytes, kind: pa.DataType) -> pa.Array:
     """Return a column of one large value, whose bytes are not copied; pyarrow would copy them twice (26.0).
 
     Raises:
-        ColumnTooLargeError: no column holds the value.
+        ColumnTooLargeError: the value is too large for a column.
         ColumnTypeError: it has a lone surrogate.
     """
     import pyarrow
@@ -205,7 +205,7 @@ def _is_naive(value: datetime | time) -> bool:
 
 
 def _is_short(value: timedelta) -> bool:
-    return -106_751_991 <= value.days < 106_751_991  # what 64 bits of microseconds hold
+    return -106_751_991 <= value.days < 106_751_991  # range of 64 bits of microseconds
 
 
 def _read_as(unit: str) -> Callable[[Any], list[Any]]:
@@ -240,7 +240,7 @@ def _shaped_float(key: Any) -> Any:
 
 
 def _shaped_decimal(key: Any) -> Any:
-    """Return the one decimal for a number; one that is no finite decimal fraction has none."""
+    """Return the canonical decimal of a number; NOTHING if it is no finite decimal fraction."""
     if type(key) is int:
         return Decimal(key)
     if type(key) is float and not math.isfinite(key):
@@ -257,7 +257,7 @@ def _shaped_decimal(key: Any) -> Any:
 
 
 def _decimal_places(denominator: int) -> int | None:
-    """Return how many decimal places a fraction in lowest terms has, or None if it never ends."""
+    """Return the number of decimal places of a fraction in lowest terms, or None if it is infinite."""
     places = 0
     for prime in (2, 5):
         power = 0
@@ -269,7 +269,7 @@ def _decimal_places(denominator: int) -> int | None:
 
 
 DECIMAL = 38, 18
-"""Digits of a Decimal in a file, and those behind its point, as in decimal(38, 18) of SQL."""
+"""Digits of a Decimal in a file, and its decimal places, as in decimal(38, 18) of SQL."""
 _TIMES: Any = {"type": "long", "logicalType": "time-micros"}
 _DECIMALS: Any = {"type": "bytes", "logicalType": "decimal", "precision": DECIMAL[0], "scale": DECIMAL[1]}
 _DAYS: Any = {"type": "int", "logicalType": "date"}

@@ -1,8 +1,8 @@
 """Items as Arrow tables and DataFrames: inferred columns, batches, and a common schema.
 
-Fields of dataclasses and named tuples, keys of dicts and places of tuples are columns; anything else
-is in the one column `value`. Columns have the types of the annotations of fields where the values
-have these, and otherwise those of the values.
+Fields of dataclasses and named tuples, keys of dicts and positions of tuples are columns; any other item is in the
+single column `value`. Columns have the types of the annotations of fields if the values fit, and otherwise the types of
+the values.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def table_of(batches: Iterable[pa.RecordBatch]) -> pa.Table:
 
 
 def batches_of(items: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Yield items as batches of some thousand rows and few megabytes, each with the columns that its own values need.
+    """Yield items as batches of a few thousand rows and a few megabytes, each with the columns of its own values.
 
     Raises:
         TypeError: the items have no common columns, or Arrow has no type for a value.
@@ -70,8 +70,8 @@ def batches_of(items: Iterable[Any]) -> Iterator[pa.RecordBatch]:
 def data_frame(table: pa.Table) -> pd.DataFrame:
     """Return a table as a DataFrame of pandas that has all of its values.
 
-    pandas makes floats of ints where one is None, and None of it beside NaN, so such columns have its types for that.
-    Structs and maps are dictionaries.
+    pandas converts ints with a None to floats, and does not distinguish None from NaN, so such columns use its nullable
+    types. Structs and maps are dictionaries.
     """
     import pandas as pd
     import pyarrow as pa
@@ -112,7 +112,7 @@ def _batch(items: list[Any]) -> pa.RecordBatch:
     annotated = types_of_fields(type(items[0]), Layout.TABLES, strict=False)
     arrays = [_array(name, column, annotated.get(name, _OPEN)) for name, column in zip(names, columns, strict=True)]
     schema = pa.schema([(name, array.type) for name, array in zip(names, arrays, strict=True)], {_KIND: kind.encode()})
-    if not names:  # An array of structs keeps the number of rows that have no column.
+    if not names:  # An array of structs preserves the number of rows without columns.
         rows = pa.RecordBatch.from_struct_array(pa.array([{}] * len(items), pa.struct([])))
         return rows.replace_schema_metadata(schema.metadata)
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -166,7 +166,7 @@ _NUMBER = ScalarType("number")
 
 
 def packed_batch(batch: pa.RecordBatch) -> bytes:
-    """Return a batch as bytes that hold its schema too."""
+    """Return a batch as bytes that include its schema."""
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
@@ -185,7 +185,7 @@ def unpacked_batches(data: Any) -> Iterator[pa.RecordBatch]:
 
 
 def schema_of(packed: Iterable[Any]) -> pa.Schema:
-    """Return the columns that all batches of some tasks fit into, given the bytes of their schemas."""
+    """Return the columns that fit all batches of several tasks, from the bytes of their schemas."""
     import pyarrow as pa
 
     return common_schema([pa.ipc.read_schema(pa.py_buffer(data)) for data in packed])
@@ -213,7 +213,7 @@ def common_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
 
 
 def _in_one_zone(schemas: Sequence[pa.Schema]) -> list[pa.Schema]:
-    """Convert moments to the zone of the first one, as Arrow does inside of a batch: the moment stays the same."""
+    """Convert moments to the zone of the first one, as Arrow does inside of a batch; the instant is unchanged."""
     import pyarrow as pa
 
     zoned = [field for schema in schemas for field in schema if getattr(field.type, "tz", None) is not None]

@@ -1,8 +1,8 @@
 """Text forms of scalar types: how a value becomes a string in CSV, JSON, SQL and keys, and how it is read again.
 
 `TEXT_FORMS` is the one table. A string that a form wrote is read as an equal value of the same class, and a string in
-another notation is refused: nothing is guessed. Formats with a type of their own for a class store that instead, so the
-table is also the fallback for classes that Arrow and databases have no type for.
+another notation is refused: nothing is guessed. Formats with a native type for a class use it instead, so the table is
+also the fallback for classes without a type in Arrow and databases.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _WHOLE = re.compile(r"[+-]?\d+")
 
 def _float(text: str) -> float:
     value = float(_tight(text))
-    # `float` makes infinity of a number that is too large; infinity itself is written without digits.
+    # `float` converts a number that is too large to infinity; infinity itself is written without digits.
     if math.isinf(value) and any(map(str.isdecimal, text)):
         raise OverflowError(f"{text} is too large for a float")
     return value
@@ -91,7 +91,7 @@ def _tight(text: str) -> str:
 
 
 def _fraction(text: str) -> Fraction:
-    # Fraction() reads decimals too, and of 1e999999999 makes an int with as many digits.
+    # Fraction() reads decimals too, and converts 1e999999999 to an int with a billion digits.
     if _RATIO.fullmatch(text) is None:
         raise ValueError(text)
     return Fraction(text)
@@ -132,7 +132,7 @@ def _text_of_duration(value: timedelta) -> str:
 
 
 def _uuid(text: str) -> UUID:
-    # UUID() reads braces, URNs and hyphens at any place as well.
+    # UUID() accepts braces, URNs and hyphens at any position as well.
     if _UUID.fullmatch(text) is None:
         raise ValueError(text)
     return UUID(text)
@@ -228,9 +228,9 @@ def refusal(format: str, type_name: str, instead: str, field: str | None = None,
 
     Args:
         format: its name in prose, such as "CSV".
-        type_name: the type, or what the value is.
-        instead: an order, such as "map() it to a str before".
-        field: its field or column; None for a whole item.
+        type_name: the type, or a description of the value.
+        instead: an instruction, such as "map() it to a str before".
+        field: its field or column; None for an item.
         owner: the class of the field.
 
     Example:

@@ -1,10 +1,10 @@
-"""Times of Arrow as those of Python, beyond the range of nanoseconds too; usual layouts of arrays.
+"""Times of Arrow as times of Python, also beyond the range of nanoseconds; usual layouts of arrays.
 
 Left to Arrow, times of nanoseconds would become Timestamps where pandas is installed and an error elsewhere, and times
 of day would be truncated.
 
-Few functions of Arrow take views of strings and bytes, as Polars has them, or runs of equal values (pyarrow 26):
-neither `take` nor `filter` does. Their values are the same in the usual layouts, in which they are stored in columns.
+Few functions of Arrow support views of strings and bytes, as used by Polars, or run-end encoding (pyarrow 26): neither
+`take` nor `filter` does. They are converted to the usual layouts with the same values.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _with_parts(kind: Any, changed: Callable[[Any], Any]) -> Any:
 
 
 def in_usual_layout(values: Any) -> Any:
-    """Return an array with the same values in the usual layout, or as it is where Arrow does not change it."""
+    """Return an array with the same values in the usual layout, or unchanged if Arrow cannot convert it."""
     import pyarrow as pa
 
     kind = values.type
@@ -86,14 +86,14 @@ def _without_runs(values: Any) -> Any:
     import numpy as np
     import pyarrow as pa
 
-    # A slice has the run ends of the whole array.
+    # A slice has the run ends of the complete array.
     ends = values.run_ends.to_numpy().astype(np.int64) - values.offset
     places = np.searchsorted(ends, np.arange(len(values)), side="right")
     return in_usual_layout(values.values).take(pa.array(places))
 
 
 def has_nanoseconds(kind: Any) -> bool:
-    """Return whether values of a type hold nanoseconds, also further inside."""
+    """Return whether values of a type contain nanoseconds, also nested."""
     return bool(_microseconds(kind) != kind)
 
 
@@ -101,8 +101,8 @@ def in_microseconds(values: Any) -> Any:
     """Return an array, a batch or a table without nanoseconds.
 
     Raises:
-        pyarrow.ArrowInvalid: some of them are no whole microseconds.
-        pyarrow.ArrowNotImplementedError: they are within a type in which Arrow does not change them.
+        pyarrow.ArrowInvalid: a value is no whole number of microseconds. pyarrow.ArrowNotImplementedError: they are
+        nested in a type in which Arrow cannot convert them.
     """
     import pyarrow as pa
 
@@ -122,7 +122,7 @@ def in_microseconds(values: Any) -> Any:
 
 
 def _alone(values: Any) -> Any:
-    """Return some rows without the values of others: Arrow's cast looks at those in the lists of a slice, too."""
+    """Return rows without the values of other rows: Arrow's cast also converts values of lists outside of a slice."""
     import numpy as np
     import pyarrow as pa
 
@@ -152,12 +152,12 @@ def _microseconds(kind: Any) -> Any:
 def with_far_times(read: Iterable[Any], again: Iterable[Any], names: Sequence[str]) -> Iterator[Any]:
     """Yield batches in which times beyond the years 1677 to 2262, which do not fit nanoseconds, have microseconds.
 
-    Arrow (26) gives others for them, without an error, of which none is a whole number of microseconds.
+    Arrow (26) returns wrong values for them, without an error, none of which is a whole number of microseconds.
 
     Args:
         read: the batches.
-        again: the same, with microseconds in the columns of times; read if there are such times.
-        names: those of these columns.
+        again: the same batches, with microseconds in the columns of times; read if there are such times.
+        names: the names of these columns.
     """
     import pyarrow as pa
 

@@ -58,7 +58,7 @@ _COMMON = ("bool", "int", "str", "bytes", "date", "time", "timedelta")
 _AS_STRINGS = ("Fraction", "IPv4Address", "IPv6Address", "Path", "PurePath")
 STORED_SCALARS = scalars(*_COMMON, "float", "Decimal", "UUID", *_AS_STRINGS, is_exact=True)
 """The scalar types of collections by their classes."""
-# `Path()` makes an object of a subclass, such as `PosixPath`.
+# `Path()` creates an object of a subclass, such as `PosixPath`.
 _INFERRED = STORED_SCALARS | {type(kind()): STORED_SCALARS[kind] for kind in (PurePath, Path)}
 _SCALARS: Mapping[Layout, Mapping[type, ScalarType]] = {
     Layout.FILES: scalars(*_COMMON, "float", "decimal", "uuid", *_AS_STRINGS),
@@ -66,7 +66,7 @@ _SCALARS: Mapping[Layout, Mapping[type, ScalarType]] = {
     Layout.STORED: STORED_SCALARS,
 }
 _BY_VALUE = frozenset({*scalars(*_COMMON, "float", "decimal", "uuid")})
-"""Classes whose values are stored as such. Without an annotation, no value becomes a string."""
+"""Classes whose values are stored natively. Without an annotation, no value becomes a string."""
 _TIMESTAMPS = {
     Layout.FILES: TimestampType(None, is_utc=True),
     Layout.TABLES: TimestampType(None),
@@ -143,7 +143,7 @@ def _of_values(values: Sequence[Any], layout: Layout) -> ColumnType:
     """Return the type of values without annotations, at least one, of which none is None.
 
     Raises:
-        ColumnTypeError: they are of types that one column does not hold.
+        ColumnTypeError: their types do not fit into one column.
     """
     kinds = set(map(type, values))
     found = {scalar.__name__ for kind in kinds if (scalar := _family(kind)) is not None}
@@ -172,9 +172,9 @@ _FAMILIES = (bool, int, float, str, bytes, Decimal, datetime, date, time, timede
 
 
 def _family(kind: type) -> type | None:
-    """Return the type whose values have columns of their own that a class belongs to.
+    """Return the base type of a class whose values need separate columns.
 
-    Arrow would make numbers of bools and durations, dates of moments, and bytes of strings in one column.
+    Arrow would convert bools and durations to numbers, moments to dates, and strings to bytes in one column.
     """
     if issubclass(kind, enum.Enum) and not issubclass(kind, int | str):
         return None
@@ -209,11 +209,11 @@ def types_of_fields(kind: Any, layout: Layout, *, strict: bool = True) -> dict[s
 
     Args:
         kind: the class.
-        layout: of the columns.
-        strict: a field whose annotation no column holds is refused. Otherwise its values decide.
+        layout: the layout of the columns.
+        strict: refuse a field whose annotation is not supported by columns. Otherwise its values decide.
 
     Raises:
-        TypeError: a field is of a type that no column holds.
+        TypeError: the type of a field is not supported by columns.
     """
     return _fields(kind, layout, strict, ())
 
@@ -248,15 +248,15 @@ def type_of(hint: Any, layout: Layout, around: tuple[Any, ...] = ()) -> ColumnTy
 
     Args:
         hint: the annotation.
-        layout: of the column; for collections `stored_type` has the types without a column.
-        around: the classes whose fields are being looked at.
+        layout: the layout of the column; for collections `stored_type` has the types without a column.
+        around: the enclosing classes.
 
     Raises:
-        TypeError: no column holds values of this type.
+        TypeError: the type is not supported by columns.
     """
     if get_origin(hint) is typing.Annotated and get_args(hint)[0] is datetime and layout is not Layout.STORED:
         zones = [each for each in hint.__metadata__ if isinstance(each, tzinfo)]
-        # The moment does not matter: a type takes its zone from a value.
+        # The moment is arbitrary: a type takes its zone from a value.
         return _TIMESTAMPS[layout].refined([datetime(2000, 1, 1, tzinfo=zone) for zone in zones[:1]])
     hint = plain_hint(hint)
     if hint in (Any, object, None, type(None)) or isinstance(hint, typing.TypeVar):
@@ -286,7 +286,7 @@ def _inner(hint: Any, layout: Layout, around: tuple[Any, ...]) -> ColumnType:
     """Return the type of parts.
 
     Raises:
-        TypeError: no column holds such parts.
+        TypeError: the type of a part is not supported by columns.
     """
     found = stored_type(hint, around) if layout is Layout.STORED else type_of(hint, layout, around)
     if layout is Layout.STORED and found.arrow is None:
@@ -368,7 +368,7 @@ def stored_type(hint: Any, around: tuple[type, ...] = ()) -> ColumnType:
         return _ANYTHING
     origin, arguments = get_origin(hint), get_args(hint)
     record = origin or hint
-    # A class within itself would be a type without an end, and is stored as bytes there.
+    # A recursive class would be an infinite type; its inner occurrence is stored as bytes.
     if isinstance(record, type) and classes.field_names(record) is not None and record not in around:
         # A generic class may be named without arguments.
         return _stored_record(record, around, dict(zip(getattr(record, "__parameters__", ()), arguments, strict=False)))

@@ -1,9 +1,9 @@
 """Types of columns: values of Python as arrays of Arrow, and arrays as values again.
 
 One family serves files, tables of Arrow and collections. `dstream.schema.type_inference` makes types of annotations and
-of values, by the `Layout` in which they are stored. Types of files and tables take what loses nothing, such as a tuple
-for a list; those of collections are exact, so that a column returns each value unchanged, and other values are stored
-as bytes beside it. Types hold no object of Arrow, which is slow to import.
+of values, by the `Layout` in which they are stored. Types of files and tables accept lossless conversions, such as a
+tuple for a list; types of collections are exact, so that a column returns each value unchanged, and other values are
+stored as bytes in an additional column. Types contain no object of Arrow, which is slow to import.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ Decode: TypeAlias = Callable[[bytes], Any]
 
 
 class ColumnType(ABC):
-    """Type of a column; immutable, picklable, and equal to another one of the same structure. Each takes None."""
+    """Type of a column; immutable, picklable, and equal to another type of the same structure. Each accepts None."""
 
     __slots__ = ()
 
@@ -80,7 +80,7 @@ class ColumnType(ABC):
 
     @property
     def hint(self) -> Any:
-        """The Python type; None if its class cannot be found here."""
+        """The Python type; None if its class cannot be found in this process."""
         return None
 
     @property
@@ -102,7 +102,7 @@ class ColumnType(ABC):
         """Return this type with its open parts inferred from values.
 
         Raises:
-            ColumnTypeError: one of them is of another type, or of one that no column holds.
+            ColumnTypeError: a value is of another type, or of a type that is not supported by columns.
         """
         return self
 
@@ -123,8 +123,8 @@ class ColumnType(ABC):
         """Return values as an array.
 
         Args:
-            values: of this type, or None.
-            encode: makes bytes of the fields that have no column.
+            values: values of this type, or None.
+            encode: encodes the fields without a column as bytes.
 
         Raises:
             ColumnTypeError: one of them does not fit.
@@ -154,7 +154,7 @@ class ColumnType(ABC):
         """Return a description of the type in JSON, for collections.
 
         Raises:
-            TypeError: collections have no such type; their values have bytes in its place.
+            TypeError: collections have no such type; they store its values as bytes.
         """
         raise TypeError(refusal("collections", self.name, "map() it to plain values before"))
 
@@ -167,7 +167,7 @@ def array_of(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array
     """
     import pyarrow
 
-    # `pyarrow.array` loads pandas (26), which takes a small program 0.3 to 0.5 s: more than all that it does.
+    # `pyarrow.array` loads pandas (26), which takes 0.3 to 0.5 s: more than the rest of a small program.
     if kind is not None and "pandas" not in sys.modules and len(values) <= _FEW:
         plain = _array_of_plain(values, kind)
         if plain is not None:
@@ -175,7 +175,7 @@ def array_of(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array
     try:
         found: pa.Array = pyarrow.array(values, kind)
     except (pyarrow.ArrowException, OverflowError, ValueError) as error:
-        # Others, such as those of a zone of the user's, have texts of their own.
+        # Others, such as errors of a time zone of the user's, have other messages.
         is_of_int = isinstance(error, OverflowError) and str(error).startswith("Python int too large")
         reason = "it has more than 64 bits" if is_of_int else str(error)
         raise ColumnTypeError(reason if kind is None else f"this is no {kind}: {reason}") from None
@@ -183,7 +183,7 @@ def array_of(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array
 
 
 def scalar_of(value: Any, kind: pa.DataType) -> Any:
-    """Return a value as a scalar of Arrow, for its functions: to make one of an object of Python, they load pandas.
+    """Return a value as a scalar of Arrow, for its functions: they would load pandas to convert a Python object.
 
     Raises:
         ColumnTypeError: it does not fit.
@@ -192,7 +192,7 @@ def scalar_of(value: Any, kind: pa.DataType) -> Any:
 
 
 _FEW = 100_000
-"""The most values of an array that Python makes itself: they take 20 ms."""
+"""The maximal number of values of an array that Python converts itself: they take 20 ms."""
 
 
 def _array_of_plain(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
@@ -217,7 +217,7 @@ def _array_of_plain(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None
 
 
 _PLAIN = {"int64": 0, "double": 0.0, "bool": False, "string": "", "binary": b""}
-"""A value of each type of Arrow whose arrays are made here."""
+"""A value of each type of Arrow whose arrays are created here."""
 
 
 def _buffers(values: Sequence[Any]) -> list[Any]:
@@ -250,9 +250,9 @@ class TimestampType(ColumnType):
     """Values of type datetime, all in one zone or all without.
 
     Attributes:
-        zone: "UTC", an offset such as "+02:00", or a name of the IANA; empty for none, None until a value shows it.
-        is_exact: takes values of this zone alone; otherwise others become the same moments in it.
-        is_utc: every zone is UTC, which makes columns of files alike.
+        zone: "UTC", an offset such as "+02:00", or a name of the IANA; empty for none, None before the first value.
+        is_exact: accepts only values of this zone; otherwise others are converted to it.
+        is_utc: every zone is UTC, for uniform columns of files.
     """
 
     zone: str | None
@@ -302,7 +302,7 @@ class TimestampType(ColumnType):
         return not value.fold if zone_name(value) == (self.zone or "") == "" else self._is_restored(value)
 
     def _is_restored(self, value: datetime) -> bool:
-        """Return whether the moment in UTC gives the value again, with its zone and its fold."""
+        """Return whether the value can be restored from its moment in UTC, with its zone and its fold."""
         if not self.zone or zone_name(value) != self.zone:
             return False
         if self.zone == "UTC":
@@ -325,7 +325,7 @@ class TimestampType(ColumnType):
         return array_of(values, self.arrow)
 
     def from_array(self, array: pa.Array, decode: Decode | None = None) -> list[Any]:
-        # Some 40 times as fast as `to_pylist` (pyarrow 26).
+        # About 40 times as fast as `to_pylist` (pyarrow 26).
         found: list[Any] = array.to_numpy(zero_copy_only=False).astype("datetime64[us]").tolist()
         if not self.zone:
             return found
@@ -346,7 +346,7 @@ def zone_name(value: datetime) -> str | None:
     if zone is None:
         return ""
     if (name := named_zone(zone)) is not None:
-        return None if name == "UTC" else name  # That of timezone.utc is "UTC" as well.
+        return None if name == "UTC" else name  # The name of timezone.utc is "UTC" as well.
     offset = plain_offset(zone)
     # Arrow has offsets of hours and minutes: seconds would be lost.
     if offset is None or offset % timedelta(minutes=1):
@@ -358,13 +358,13 @@ def zone_name(value: datetime) -> str | None:
 
 
 def named_zone(zone: tzinfo) -> str | None:
-    """Return the name of the IANA that gives a zone again; None if none does."""
-    # A zone that was read from a file, or made without the cache, may have other rules than those of its name.
+    """Return the name of the IANA that restores a zone; None if there is none."""
+    # A zone that was read from a file, or created without the cache, may have other rules than its name.
     return zone.key if type(zone) is ZoneInfo and zone.key and ZoneInfo(zone.key) is zone else None
 
 
 def plain_offset(zone: tzinfo) -> timedelta | None:
-    """Return the offset that gives a zone again; None if none does, as for a `timezone` with a name of its own."""
+    """Return the offset that restores a zone; None if there is none, as for a `timezone` with a custom name."""
     offset = zone.utcoffset(None) if type(zone) is timezone else None
     return offset if offset is not None and repr(timezone(offset)) == repr(zone) else None
 
@@ -372,7 +372,7 @@ def plain_offset(zone: tzinfo) -> timedelta | None:
 def _in_arrow(value: datetime) -> str:
     """Return the name of the zone of a moment, of any library."""
     try:
-        # Arrow has names of its own for the zones of other libraries.
+        # Arrow has its own names for the zones of other libraries.
         return str(array_of([value]).type.tz)
     except ColumnTypeError as error:
         raise ColumnTypeError(f"no column holds times of {value.tzinfo}: {error}") from None
