@@ -1,11 +1,11 @@
-"""Jobs: submitted pipelines, which run beside the caller, have names, and survive a crash.
+"""Jobs: submitted pipelines, which run in the background, have names, and survive a crash.
 
 A job is an `Execution` in one process, its driver, with one `BoundedRun` or `UnboundedRun` after another. Every process
 reads its records in the storage; the driver alone replaces its state, and stores the receipts of sinks before any sink
 publishes.
 
 - `registry`: submits jobs and finds them.
-- `handle`: `Job`, which users hold.
+- `handle`: `Job`, the handle of users.
 - `config`: `JobConfig`.
 - `driver`: `Execution`, the driver of a job.
 - `runs`: `BoundedRun`, and the contract of a run.
@@ -17,7 +17,7 @@ publishes.
 - `receipts`: counts of edges, and dead letters staged until the sinks publish.
 - `outcomes`: results and failures of jobs.
 - `metrics`: `JobMetrics`, a job in numbers.
-- `attachments`: files and modules that travel with a job.
+- `attachments`: files and modules that are attached to a job.
 - `upgrades`: the effect of another pipeline on the state of each stage.
 - `snapshots`: exported states, with which other jobs begin, and their format.
 """

@@ -1,4 +1,4 @@
-"""Files and modules that travel with a job: checked at submission, copied to a folder of its own."""
+"""Files and modules that are attached to a job: checked at submission, copied to a separate folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["check_files", "checked_modules", "gathered", "named_files", "removed
 
 
 def named_files(given: Any) -> dict[str, str]:
-    """Return the paths of files by their names, as `JobConfig(files=)` gave them.
+    """Return the paths of files by their names, from `JobConfig(files=)`.
 
     Raises:
         TypeError: they are neither paths nor paths by names.
@@ -55,7 +55,7 @@ def _path(path: Any, what: str) -> str:
 
 
 def checked_modules(given: Any) -> tuple[str, ...]:
-    """Return names and absolute paths of modules, as `JobConfig(modules=)` gave them.
+    """Return names and absolute paths of modules, from `JobConfig(modules=)`.
 
     Raises:
         TypeError: they are no names, paths or modules.
@@ -95,9 +95,9 @@ def check_files(files: Mapping[str, str] | None, modules: Iterable[str] | None) 
     """Refuse missing files and modules, before the job is registered.
 
     Raises:
-        FileNotFoundError: a file is not there.
-        ModuleNotFoundError: a module is not there.
-        ValueError: this process has another module of a name.
+        FileNotFoundError: a file is missing.
+        ModuleNotFoundError: a module is missing.
+        ValueError: this process has loaded another module of that name.
     """
     for name, path in (files or {}).items():
         if not os.path.exists(path):
@@ -114,7 +114,7 @@ def check_files(files: Mapping[str, str] | None, modules: Iterable[str] | None) 
 
 
 def _places(name: str) -> Iterator[Path]:
-    """Yield the file or the folders of a module that this process finds by its name, the whole of its package."""
+    """Yield the file or the folders of a module that this process can import, including its complete package."""
     top = name.partition(".")[0]
     try:
         spec = find_spec(top)
@@ -143,10 +143,10 @@ def _check_loaded(path: Path) -> None:
 
 
 def gathered(files: Mapping[str, str] | None, modules: Iterable[str] | None) -> JobFiles | None:
-    """Copy the files of a job to a folder of its own; None if it has none.
+    """Copy the files of a job to a separate folder; None if it has none.
 
     Raises:
-        OSError: it cannot be read, or there is no room for it.
+        OSError: a file cannot be read, or the disk is full.
         ValueError: two modules are the same file of their packages, with other contents.
     """
     if not files and not modules:
@@ -191,7 +191,7 @@ _FILES = "files"
 
 
 def _placed_files(folder: Path, files: Mapping[str, str]) -> dict[str, str]:
-    """Copy files and folders, each into a folder of its own; their last parts stay, since they may carry meaning."""
+    """Copy files and folders, each into a separate folder; their last parts are retained, since they may matter."""
     placed: dict[str, str] = {}
     for number, (name, path) in enumerate(files.items()):
         inside = Path(_FILES, str(number), Path(path).name or "root")
@@ -223,7 +223,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _merge(source: Path, target: Path) -> None:
-    """Copy a module, or the files of a package beside those that another folder of it has."""
+    """Copy a module, or merge the files of a package with the files of its other folders."""
     for file in _contents(source):
         inside = target / file.relative_to(source) if source.is_dir() else target
         if inside.exists() and inside.read_bytes() != file.read_bytes():
@@ -232,7 +232,7 @@ def _merge(source: Path, target: Path) -> None:
 
 
 def _contents(place: Path) -> list[Path]:
-    """Return the files of a package, or the one of a module."""
+    """Return the files of a package, or the file of a module."""
     if not place.is_dir():
         return [place]
     # Compiled files contain the times of their sources, so equal modules would differ by them.

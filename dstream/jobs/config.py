@@ -19,7 +19,7 @@ _RESTARTS = 3
 _PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
 _MOST_DOUBLINGS = 100
-"""A pause of any length worth the name has reached the longest one then, and numbers stay small."""
+"""Maximal number of doublings, after which any realistic pause has reached its limit."""
 _MOST_RESTARTS = 1_000_000
 _OF_UNBOUNDED = (
     *("max_items", "suspend_on_failure", "force", "shards", "clock", "keep", "files_at", "start_at"),
@@ -36,48 +36,49 @@ class JobConfig:
     """Configuration of a job. `connect(job=)`, the file of settings and defaults fill the fields that are left out.
 
     Attributes:
-        name: that of the job. One job of a name runs at a time, and one that lost its driver resumes when it is
+        name: the name of the job. One job of a name runs at a time, and a job that lost its driver resumes when it is
             submitted again.
-        guarantee: that of the output when a process dies: `"none"`, `"at-least-once"` or `"exactly-once"`.
-            A bounded job gives the strongest in any case.
+        guarantee: the guarantee of the output when a process dies: `"none"`, `"at-least-once"` or `"exactly-once"`. A
+            bounded job always has the strongest.
         epoch_length: seconds between two commits, the target. A bounded job is one epoch. Unset, it is 0.2, and up to a
             second while a long backlog is read.
-        auto_restart: how often the job starts again when it has lost workers, a driver's connection or Spark itself, or
-            when a server that a source or a sink needs does not answer a job that has run; or (how often, seconds of
-            the first pause), which then doubles. True: 3 times, with pauses of 1, 2 and 4 seconds; False: never. An
-            exception of a function of yours fails the job at once. Unset, it is True.
+        auto_restart: the number of restarts when the job has lost workers, a driver's connection or Spark itself, or
+            when a server of a source or a sink does not respond to a job that has run; or (number, seconds of the first
+            pause), which then doubles. True: 3 times, with pauses of 1, 2 and 4 seconds; False: never. An exception of
+            a user function fails the job immediately. Unset, it is True.
         metrics: whether items are counted, stage by stage; unset, they are.
-        max_items: of an unbounded job: the most items of each partition of a source in an epoch. Unset, epochs
-            take as many as fit into `epoch_length`.
-        suspend_on_failure: an unbounded job that fails waits, and continues behind its last epoch when it is resumed.
-        force: an unbounded job resumes although its pipeline has other stages than before, and drops its state of those
-            that were removed, keep a state of another kind, or read another journal or SQL table than before, or a
-            topic of Kafka that was made anew.
-        shards: into how many parts an unbounded job divides the state of its steps; 64 by default. It is
-            fixed when the job is made.
+        max_items: of an unbounded job: the maximal number of items of each partition of a source in an epoch. Unset, it
+            is adapted to `epoch_length`.
+        suspend_on_failure: an unbounded job that fails is suspended, and continues after its last epoch when it is
+            resumed.
+        force: an unbounded job resumes although its pipeline has other stages than before, and drops the state of
+            stages that were removed, that have a state of another kind, or that read another journal or SQL table than
+            before, or a recreated topic of Kafka.
+        shards: the number of parts into which an unbounded job divides the state of its steps; 64 by default. It is
+            fixed when the job is created.
         small_epochs: `"here"`: the epochs of an unbounded job run in the driver's process as long as that keeps up,
             also where Spark is a cluster. Unset, they do so where Spark is on the driver's machine.
             `connect(engine="auto")` has both engines.
         clock: returns the time, in seconds since 1970; for tests of unbounded jobs.
-        keep: seconds, or a timedelta, for which the records of epochs are kept; a day by default.
-        files_at: the folder or URL of a storage that keeps the state of steps, where that of the job cannot. A job that
-            resumes needs the same again.
-        start_at: an unbounded job resumes behind this epoch, an int as `job.epoch` counts them, or behind the last one
-            that is not later than this datetime with a time zone, of those that are kept. Later items are published
-            again, so it needs `force=True`. It applies to one start: a script that sets it and is run again starts at
-            that epoch again.
-        initial_snapshot: a new unbounded job begins with the snapshot of this name in `ctx.snapshots()`: how far
-            sources were read, and the state of steps. One that resumes under its name ignores it.
-        max_watermark_retain: seconds, or a timedelta, for which a step of several inputs waits for those that are
-            behind: then its watermark is that of the input furthest ahead, as it was this time ago, and items behind it
-                are late. A driver that resumes the job begins to wait anew. Unset, the slowest holds all back.
-        files: paths of files and folders that functions read with `dstream.attached(name)`, on whatever machine they
-            run: a dictionary of paths by their names, or a list of paths, whose last parts are the names. They are
-            copied when the job is submitted. A driver that resumes a job takes those that it names itself.
-        modules: those that functions import beside the modules that this process has loaded, which travel unasked:
-            names such as `"rules"`, of which the whole package travels; or paths, with a separator or an ending, of
-            `.py` files, folders of packages, and `.zip` or `.whl` files. Those given by a path take precedence over
-            others of their names while the job runs.
+        keep: seconds, or a timedelta, for which the records of epochs are retained; a day by default.
+        files_at: the folder or URL of a storage for the state of steps, if the storage of the job does not support it.
+            A job that resumes needs the same value.
+        start_at: an unbounded job resumes after this epoch, an int as `job.epoch` counts them, or after the last
+            retained epoch that is not later than this datetime with a time zone. Later items are published again, so it
+            needs `force=True`. It applies to one start: a script that sets it and is run again starts at that epoch
+            again.
+        initial_snapshot: a new unbounded job begins with the snapshot of this name in `ctx.snapshots()`: the offsets of
+            sources, and the state of steps. A job that resumes under its name ignores it.
+        max_watermark_retain: seconds, or a timedelta, for which a step of several inputs waits for lagging inputs: then
+            its watermark is the watermark that the fastest input had this time ago, and older items are late. A driver
+            that resumes the job restarts the wait. Unset, the slowest input determines the watermark.
+        files: paths of files and folders that functions read with `dstream.attached(name)`, on any machine: a
+            dictionary of paths by their names, or a list of paths, whose last parts are the names. They are copied when
+            the job is submitted. A driver that resumes a job uses its own configuration.
+        modules: modules that functions import in addition to the modules that this process has loaded, which are sent
+            automatically: names such as `"rules"`, whose complete package is sent; or paths, with a separator or an
+            ending, of `.py` files, folders of packages, and `.zip` or `.whl` files. Modules by path take precedence
+            over others of their names while the job runs.
 
     Raises:
         TypeError: a value is of another type, or its name is none of these.
@@ -178,12 +179,12 @@ class JobConfig:
 
     @property
     def keep_seconds(self) -> float:
-        """For how many seconds records of epochs are kept."""
+        """Seconds for which records of epochs are retained."""
         return _DAY if self.keep is None else float(_in_seconds(self.keep))
 
     @property
     def retain_seconds(self) -> float | None:
-        """For how many seconds steps wait for inputs that are behind; None: for ever."""
+        """Seconds for which steps wait for lagging inputs; None: without limit."""
         return None if self.max_watermark_retain is None else float(_in_seconds(self.max_watermark_retain))
 
     def named(self, name: str | None) -> JobConfig:
@@ -220,7 +221,7 @@ class JobConfig:
         set_fields = (
             (each.name, getattr(self, each.name)) for each in fields(self) if getattr(self, each.name) is not None
         )
-        # A function is no plain data; a driver that takes the job over gets the clock of its own configuration.
+        # A function is no plain data; a driver that takes over the job uses the clock of its own configuration.
         return {name: _plain(value) for name, value in set_fields if name != "clock"}
 
     @staticmethod
@@ -228,7 +229,7 @@ class JobConfig:
         """Return the configuration of plain data from `to_json`.
 
         Raises:
-            TypeError: it gave no such thing; a ValueError or an UnsupportedError too.
+            TypeError: `data` is no configuration; a ValueError or an UnsupportedError too.
         """
         given: dict[str, Any] = {
             # JSON has no tuples.

@@ -48,22 +48,22 @@ _log = logging.getLogger("dstream.jobs")
 
 
 class Execution:
-    """A job that runs here.
+    """A job that runs in this process.
 
     Attributes:
-        lease: has the state of the job.
+        lease: the lease with the state of the job.
         future: its end.
         has_ended: whether the job is over; the future is done a moment later.
         error: the one with which it ended, set before the end is visible.
 
     Args:
-        context: where it runs.
-        records: those of the jobs.
+        context: the context that runs it.
+        records: the records of the jobs.
         lease: as above.
         epoch: its committed receipts.
         plan: its pipeline.
         place: where it was submitted.
-        load: loads a pickle, if the storage lets it.
+        load: loads a pickle, if the storage allows it.
         clock: returns the time.
     """
 
@@ -111,26 +111,26 @@ class Execution:
         )
 
     def _unbounded_run(self) -> JobRun:
-        from dstream.jobs.unbounded.log import EpochLog, UnkeptRecords  # here: jobs that end do without
+        from dstream.jobs.unbounded.log import EpochLog, UnkeptRecords  # imported on use: unbounded jobs only
         from dstream.jobs.unbounded.run import UnboundedRun
 
         state, job = self.lease.state, self.lease.state.id
         is_kept = state.config.guarantee != "none"
-        if not is_kept:  # Sinks must not take the output of this run for that of the one before.
+        if not is_kept:  # Sinks must not mistake the output of this run for the output of the previous run.
             job = f"{job}-{secrets.token_hex(4)}"
         log = EpochLog(self._records.all if is_kept else UnkeptRecords(), job, state.driver.token, self.lease.began)
         hint, others = state.log if is_kept else 0, (self._place, self._move, self._progressed, self._drops)
         return UnboundedRun(self._context, self.plan, job, log, hint, state.config, self._clock, self._load, *others)
 
     def _progressed(self) -> None:
-        """Reset the restarts of a job that has published an epoch to those of one that begins."""
+        """Reset the number of restarts of a job that has published an epoch."""
         self.lease.note(**self._run.progress())
         self._restarts = 0
 
     # ------------------------------------------------------------------------------------------------- from outside
 
     def start(self, look_after: Callable[[Execution], object]) -> None:
-        """Copy the attached files, store the pipeline for other processes, and run the job in a thread of its own.
+        """Copy the attached files, store the pipeline for other processes, and run the job in a separate thread.
 
         In this order: a job whose process dies here has not read anything, and its pipeline is known if it has.
         """
@@ -151,7 +151,7 @@ class Execution:
             raise
 
     def _start_thread(self) -> None:
-        self._left = threading.Event()  # Each thread has its own: one that was left behind may return late.
+        self._left = threading.Event()  # Each thread has its own: an abandoned thread may return late.
         name = f"dstream-job-{self.lease.state.id}"
         in_a_thread(partial(self._drive, self._run, self._left), name)
 
@@ -162,16 +162,16 @@ class Execution:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Return whether this process is a fork of the one that drives the job, whose threads are not here."""
+        """Return whether this process is a fork of the driver of the job, without its threads."""
         return os.getpid() != self._process
 
     @property
     def is_left(self) -> bool:
-        """Return whether this driver has ended, and the job waits for another one."""
+        """Return whether this driver has ended, and the job needs another one."""
         return self.has_ended and self.lease.state.status is JobStatus.NOT_RUNNING
 
     def ask(self, want: Want, plan: PipelinePlan | None = None) -> bool:
-        """Take a request, which the job obeys at its next border; False if it changes nothing any more.
+        """Accept a request, which the job obeys at its next boundary; False if it has no effect any more.
 
         Args:
             want: the request.
@@ -201,7 +201,7 @@ class Execution:
 
     def _check_opens(self, plan: PipelinePlan) -> None:
         """Open the sources of a pipeline, which may take as long as their servers do."""
-        from dstream.jobs.unbounded.resumption import check_sources_go_on  # here: jobs that end do without
+        from dstream.jobs.unbounded.resumption import check_sources_go_on  # imported on use: unbounded jobs only
 
         check_sources_go_on(plan, self._context, self._log_of_epochs().last(self.lease.state.log))
 
@@ -212,13 +212,13 @@ class Execution:
 
     def answer(self, requests: Sequence[Request]) -> None:
         """Serve the requests of other processes, cancel first; a record of the end of the job contains the answers."""
-        kept = max(ANSWERS_KEPT, len(requests))  # An asker that is answered and finds no mark takes that for a refusal.
+        kept = max(ANSWERS_KEPT, len(requests))  # An answered request without a mark counts as refused.
         for request in sorted(requests, key=lambda each: each.want != "cancel"):
             plan = self._plan_of(request) if request.want == "update" else None  # Opens sources: not under the lock.
             with self._lock:
                 if (plan is not None or request.want != "update") and self.ask(request.want, plan):
                     self.lease.change(obeyed=(*self.lease.state.obeyed, request.mark)[-kept:])
-        with self._lock:  # After `obeyed`: an asker that read this alone would take its request for refused.
+        with self._lock:  # After `obeyed`: a requester that read only this would regard its request as refused.
             self.lease.change(answered=max(self.lease.state.answered, *(each.number for each in requests)))
 
     def _plan_of(self, request: Request) -> PipelinePlan | None:
@@ -234,7 +234,7 @@ class Execution:
         return None
 
     def abandon_run(self, after: float) -> None:
-        """Abandon a run that was asked to stop some seconds ago and cannot: its function does not return."""
+        """Abandon a run that was asked to stop seconds ago and cannot, since its function does not return."""
         with self._lock:
             run = self._run
             if self.has_ended or run.stop is None or monotonic() - run.stop.at < after or not run.give_up():
@@ -248,12 +248,12 @@ class Execution:
         self._end_future_in_thread()
 
     def taken_over(self, error: JobTakenOverError) -> None:
-        """End here, since another driver took the job over. The run's output is removed, unless it is committed."""
+        """End this driver, since another one took over the job. The run's output is removed, unless it is committed."""
         with self._lock:
             if self._run.give_up():
                 self._finish(error)
         self._end_future_in_thread()
-        self._run.cancel()  # Behind `give_up`: a void run may fail in any way, and ends nothing by that.
+        self._run.cancel()  # After `give_up`: failures of a void run have no effect.
 
     # --------------------------------------------------------------------------------------------------- the driver
 
@@ -273,7 +273,7 @@ class Execution:
             left.set()
 
     def _end_of_driver(self, problem: BaseException) -> None:
-        """End the job with the failure of its driver: others may wait for the end."""
+        """End the job with the failure of its driver: other threads may wait for the end."""
         try:
             self._fail(problem)
         except BaseException:
@@ -291,7 +291,7 @@ class Execution:
             return self._handle_failure(run, error)
 
     def _begin(self, run: JobRun) -> None:
-        """Wait as long as the job is suspended, and let a run begin.
+        """Wait while the job is suspended, and begin a run.
 
         Raises:
             CancelledError: it is not to begin.
@@ -317,8 +317,8 @@ class Execution:
     def _handle_failure(self, run: JobRun, error: BaseException) -> bool:
         """Handle a run that did not complete; return whether the job is over for this thread.
 
-        A request takes precedence over the failure of the run. It is read and done under the lock, so that no request
-        arrives in between.
+        A request takes precedence over the failure of the run. It is read and handled under the lock, so that no
+        request arrives in between.
         """
         with self._lock:
             if run.is_void:
@@ -345,7 +345,7 @@ class Execution:
         return self._pause_before_restart(run, pause)
 
     def _note_failure_meanwhile(self, run: JobRun, error: BaseException) -> None:
-        """Keep the failure of a run that was to end its epoch; one that is stopped at once may fail in any way."""
+        """Record the failure of a run that was to end its epoch; an immediate stop may cause any failure."""
         is_stopped = isinstance(error, CancelledError | RunCancelledError)
         if run.stop is not None and not run.stop.is_at_once and not is_stopped:
             failure = failure_text(error)
@@ -358,7 +358,7 @@ class Execution:
         return self.lease.state.config.restarts - self._restarts
 
     def _pause_after(self, error: BaseException) -> float:
-        """Make a job wait for its next start, and return how long."""
+        """Set the pause before the next start of a job, and return it."""
         failure, pause = failure_text(error), self.lease.state.config.pause_before(self._restarts)
         self._restarts += 1
         self.lease.change(failure=failure)
@@ -368,26 +368,26 @@ class Execution:
         return pause
 
     def _pause_before_restart(self, run: JobRun, pause: float) -> bool:
-        """Wait, and release an engine that is lost; return whether the job is over, since it was asked to end."""
+        """Wait, and release a lost engine; return whether the job is over, by a request to end."""
         self._asked.wait(pause)
         with self._lock:
             if run.is_void or self._end_or_restart():
                 return True
-        self._context.renew_engine()  # Not under the lock: this may take seconds, and requests arrive meanwhile.
+        self._context.renew_engine()  # Without the lock: this may take seconds, and requests arrive meanwhile.
         return False
 
     def _end_or_restart(self) -> bool:
-        """End the job, if it was asked to end; otherwise make a run, which serves another request before it begins."""
+        """End the job, if that was requested; otherwise create a run, which serves other requests before it begins."""
         if self._goal in (Goal.CANCEL, Goal.DETACH):
             return self._serve_request()
         self._run = self._new_run()
         return False
 
     def _serve_request(self) -> bool:
-        """Serve the pending request; return whether the job is over. The lock is held.
+        """Serve the pending request; return whether the job is over. Requires the lock.
 
         Raises:
-            Exception: the log of epochs cannot be read; the request and its pipeline are kept.
+            Exception: the log of epochs cannot be read; the request and its pipeline remain pending.
         """
         match goal := self._goal:
             case Goal.CANCEL:
@@ -408,13 +408,13 @@ class Execution:
         return False
 
     def _take_next(self) -> None:
-        """Replace the pipeline by that of an update, if there is one, and forget the data of the old one.
+        """Replace the pipeline by the pipeline of an update, if any, and release the data of the old one.
 
         It was judged by the state of the job then. Another update may have changed that since.
         """
         if (plan := self._next) is None:
             return
-        from dstream.jobs.upgrades import check_still_fits  # here: few jobs are changed
+        from dstream.jobs.upgrades import check_still_fits  # imported on use: few jobs are changed
 
         state = self.lease.state
         try:
@@ -438,9 +438,9 @@ class Execution:
 
     def _move(self, status: JobStatus, reason: str = "", level: int = logging.INFO) -> None:
         changes: dict[str, Any] = {"runs": self.lease.state.runs + 1} if status is JobStatus.STARTING else {}
-        if status is JobStatus.RUNNING:  # From here on the records are those of this pipeline.
+        if status is JobStatus.RUNNING:  # From now on the records belong to this pipeline.
             changes["shape"] = shape_of(self.plan)
-            changes["config"] = self.lease.state.config.without_start()  # A run after this one continues behind it.
+            changes["config"] = self.lease.state.config.without_start()  # A later run continues after it.
         # An unbounded one has published the output that the driver before had left.
         if status is JobStatus.COMPLETING or (status is JobStatus.RUNNING and self.lease.state.is_unbounded):
             changes |= self._run.progress()
@@ -448,11 +448,11 @@ class Execution:
         log_status(self.lease.state, reason, level)
 
     def _fail(self, error: BaseException) -> None:
-        with suppress(Exception):  # A sink of the user's may raise where it is asked whether it is done.
+        with suppress(Exception):  # A sink of the user's may raise in `is_done`.
             if isinstance(self._run, BoundedRun) and (publication := self._run.publication()) is not None:
                 error.add_note(publication_note(*publication, self.lease.state.name))
         if not is_full():
-            with suppress(BaseException):  # A class of the user's may raise anything there.
+            with suppress(BaseException):  # A class of the user's may raise anything in this call.
                 shorten(error)
         self.lease.change(failure=failure_text(error))
         keep_failure(error, self.lease.state.id, self._records)  # Before the status: a reader of FAILED reads it.
@@ -476,12 +476,12 @@ class Execution:
         forget_driver(self.lease.state.driver)
         removed(self._files)
         self.error, self.has_ended = error, True
-        self._asked.set()  # Of a job that another driver has taken over, this one may still wait to be resumed.
+        self._asked.set()  # This driver of a job that was taken over may still wait to be resumed.
 
     def _end_future(self) -> None:
         """End the future of the job, if the job has ended.
 
-        The lock is not held: a callback of theirs may wait for another thread, which asks the job for something.
+        Without the lock: a user's callback may wait for another thread, which calls the job.
         """
         if not self.has_ended:
             return
@@ -491,7 +491,7 @@ class Execution:
             _log.exception("a callback of the future of %s failed", self.lease.state.title)
 
     def _end_future_in_thread(self) -> None:
-        """Do so in another thread than the one that looks after all jobs, which no callback may hold up."""
+        """Do so in a separate thread, since no callback may block the heartbeat thread of all jobs."""
         if self.has_ended:
             try:
                 in_a_thread(self._end_future, f"dstream-end-{self.lease.state.id}")

@@ -34,7 +34,7 @@ __all__ = ["Job"]
 
 
 class Job:
-    """A pipeline that was submitted: `ctx.new_job(pipeline)` makes one, `ctx.job(name)` finds it in any process.
+    """A submitted pipeline: `ctx.new_job(pipeline)` creates one, `ctx.job(name)` finds it in any process.
 
     In a `with` block it is joined at the end, and cancelled if an exception leaves the block. A block that has
     cancelled it through this object ends without `CancelledError`.
@@ -83,8 +83,8 @@ class Job:
     def is_lost(self) -> bool:
         """Return whether it has not ended, and the process of its driver has ended.
 
-        At once when the process has ended on this host; on another one, ten seconds after its last sign of life.
-        Submit its pipeline under its name again, and the job resumes.
+        Immediately if the process has ended on this host; on another host, ten seconds after its last heartbeat. Submit
+        its pipeline under its name again, and the job resumes.
         """
         return self._looked_at()[1]
 
@@ -112,11 +112,11 @@ class Job:
 
     @property
     def clock(self) -> int | None:
-        """The time up to which a job without an end has seen everything; None if no timestamp is known yet.
+        """The event time up to which an unbounded job is complete; None if no timestamp is known yet.
 
         It is the greatest timestamp, in milliseconds since 1970, before which all events are in committed epochs. It
-        never decreases, unless `start_at` resumes the job behind an earlier epoch. While another driver begins, it
-        is None.
+        never decreases, unless `start_at` resumes the job after an earlier epoch. While another driver begins, it is
+        None.
         """
         return (self._state().metrics or {}).get("clock")
 
@@ -128,7 +128,7 @@ class Job:
 
     @property
     def failure_text(self) -> FailureText | None:
-        """The failure in words, or that of the last run before it starts again; None if there is none."""
+        """The text of the failure, or of the failure of the last run before a restart; None if there is none."""
         return self._state().failure
 
     @property
@@ -141,8 +141,8 @@ class Job:
         """The pipeline as it was submitted, which can be submitted again.
 
         Raises:
-            IllegalStateError: it is in another process, and could not be kept, or other versions stored it.
-            TypeError: it is in another process, and the storage does not let pickles be loaded.
+            IllegalStateError: it is in another process, and could not be stored, or was stored by other versions.
+            TypeError: it is in another process, and the storage does not allow pickles.
         """
         if self._execution is not None and not isinstance(self._execution.error, JobTakenOverError):
             return self._execution.plan
@@ -155,16 +155,16 @@ class Job:
         """Wait for the end of the job.
 
         Args:
-            timeout: seconds; None waits for ever.
+            timeout: seconds; None waits without limit.
 
         Raises:
-            CancelledError: it was cancelled (that of `concurrent.futures`).
+            CancelledError: it was cancelled (the class of `concurrent.futures`).
             TimeoutError: it has not ended yet; it continues.
             TypeError: the time-out is no number.
-            JobTakenOverError: this process was cut off from it, and another one drives it now.
+            JobTakenOverError: this process lost the connection, and another process drives it now.
             IllegalStateError: its driver is lost, and it was not submitted again.
-            RemoteError: it failed in another process, with an exception that cannot be made again here.
-            Exception: the one with which it failed, the user's own as for streams.
+            RemoteError: it failed in another process, with an exception that cannot be unpickled in this process.
+            Exception: the exception with which it failed, as for streams.
         """
         patience = _patience(timeout)
         future = self._ending()
@@ -178,19 +178,19 @@ class Job:
             raise future.error
 
     def wait_for(self, *statuses: JobStatus, timeout: float | None = None) -> JobStatus:
-        """Wait until the job has one of these statuses; return which.
+        """Wait until the job has one of these statuses, and return it.
 
-        The status is looked at every few milliseconds: one that the job has for a shorter time may be missed.
+        The status is polled every few milliseconds: a shorter status may be missed.
 
         Args:
             *statuses: such as `JobStatus.RUNNING`.
-            timeout: seconds; None waits for ever.
+            timeout: seconds; None waits without limit.
 
         Raises:
             IllegalStateError: the job has ended with another status, or its driver is lost. The error with which it
                 failed is the cause.
             TimeoutError: it has none of them yet; it continues.
-            TypeError: there is no status, or something else; or the time-out is no number.
+            TypeError: there is no status, or an argument of another type; or the time-out is no number.
 
         Example:
             >>> import dstream as ds
@@ -225,16 +225,15 @@ class Job:
     def cancel(self) -> bool:
         """End the job, which leaves its sinks as they were.
 
-        A job without an end leaves them as its last epoch did. When this returns, the request is taken: it precedes
-        each one that was taken earlier, such as `suspend()` or `update()`, and nothing that is asked later takes it
-        back. The job ends within seconds, also if a function of the user's does not return: on the local engine its
-        thread is left behind then, and its output is dropped. `join()` waits for the end, after which the name
-        is free.
+        An unbounded job leaves them in the state of its last epoch. When this returns, the request is accepted: it
+        precedes earlier requests, such as `suspend()` or `update()`, and no later request revokes it. The job ends
+        within seconds, even if a function of the user's does not return: on the local engine its thread is abandoned
+        then, and its output is dropped. `join()` waits for the end, after which the name is free.
 
         Returns:
             True for the one call that cancels the job. False: it ends without this call. Either it has ended, or
-            another call has cancelled it, or it is decided, so that it publishes to its end; `status` and `join()` show
-            which.
+            another call has cancelled it, or it is decided, so that it will publish and complete; `status` and `join()`
+            show which.
         """
         # Before the request: a `with` block that ends meanwhile needs to know that this call has cancelled the job.
         self._was_cancelled = True
@@ -243,9 +242,9 @@ class Job:
     def restart(self) -> bool:
         """Stop the run of the job, and run it again from its sources.
 
-        A job without an end reads its plan again, and continues behind its last epoch; one that is suspended, or is
-        about to be, resumes. When this returns, the request is taken; the run stops within seconds. In the pause before
-        an automatic restart it ends the pause.
+        An unbounded job reads its plan again, and continues after its last epoch; a suspended job resumes. When this
+        returns, the request is accepted; the run stops within seconds. In the pause before an automatic restart it ends
+        the pause.
 
         Returns:
             True for the call that did it. False: nothing was changed, since the job starts again already, is being
@@ -257,7 +256,7 @@ class Job:
         return self._request("restart")
 
     def _request(self, want: Literal["restart", "suspend", "resume"]) -> bool:
-        """Ask for something of a job that has a driver, and has not ended meanwhile."""
+        """Send a request to a job that has a driver, and has not ended meanwhile."""
         self._check_drives(want)
         is_taken = self._ask(want)
         if not is_taken:
@@ -281,24 +280,24 @@ class Job:
         return JobMetrics.of(state, status, self._watch.now())
 
     def state(self, stage: str) -> Stream[Entry[Any, Any]]:
-        """Return the state that a stage of a job without an end keeps: its keys with their states, in no order.
+        """Return the state of a stage of an unbounded job: its keys with their states, in no order.
 
-        It is that of the last epoch that was committed; changes to it do not affect the job. The stream
-        reads files that the job removes a day later, unless `JobConfig(keep=)` is set.
+        It is the state of the last committed epoch; changes to it do not affect the job. The stream reads files that
+        the job removes a day later, unless `JobConfig(keep=)` is set.
 
         Args:
             stage: its name.
 
         Raises:
-            IllegalStateError: the job has not begun; or its pipeline is in another process, and could not be kept.
+            IllegalStateError: the job has not begun; or its pipeline is in another process, and could not be stored.
             UnsupportedError: it is a bounded job.
-            ValueError: it has no such stage, or one that keeps no state.
+            ValueError: it has no such stage, or the stage has no state.
         """
         state = self._state()
         if not state.is_unbounded:
             self._refuse("state")
         assert self._context is not None, "it was found by a context"
-        from dstream.jobs.unbounded.log import EpochLog  # here: few jobs have state
+        from dstream.jobs.unbounded.log import EpochLog  # imported on use: few jobs have state
         from dstream.jobs.unbounded.state import state_entries
         from dstream.stream.objects import read
 
@@ -312,9 +311,9 @@ class Job:
     def suspend(self) -> bool:
         """Suspend a job without an end after its epoch.
 
-        When this returns, the request is taken; the job is `SUSPENDED` when its epoch has ended, or at once in the
-        pause before an automatic restart. Its driver stays, and the job continues with `resume()`, from any process,
-        whether it is suspended by then or still about to be.
+        When this returns, the request is accepted; the job is `SUSPENDED` at the end of its epoch, or immediately in
+        the pause before an automatic restart. Its driver remains, and the job continues with `resume()`, from any
+        process, even before it is suspended.
 
         Returns:
             True for the call that did it. False: nothing was changed, since the job is suspended or about to be
@@ -329,12 +328,12 @@ class Job:
     def resume(self) -> bool:
         """Resume a job that is suspended, or is about to be.
 
-        When this returns, the request is taken, and the job starts within seconds; an `update()` that was called
-        meanwhile holds.
+        When this returns, the request is accepted, and the job starts within seconds; an `update()` that was called
+        meanwhile applies.
 
         Returns:
-            True for the call that did it. False: nothing was changed, since the job is not suspended and no call has
-            asked for that, is being cancelled, or publishes its end.
+            True for the call that did it. False: nothing was changed, since the job is neither suspended nor about to
+            be, is being cancelled, or publishes its end.
 
         Raises:
             IllegalStateError: it has ended, or its driver is lost.
@@ -345,11 +344,11 @@ class Job:
     def export_snapshot(self, name: str) -> Snapshot:
         """Copy the state of a job without an end after its last epoch, under a name; the job continues meanwhile.
 
-        `JobConfig(initial_snapshot=name)` lets a new job begin with it, of this pipeline or another version of it. A
-        snapshot of the same name is replaced. A job that has ended can be exported as long as its files exist.
+        With `JobConfig(initial_snapshot=name)` a new job of this pipeline, or of another version of it, begins with it.
+        A snapshot of the same name is replaced. A job that has ended can be exported as long as its files exist.
 
         Args:
-            name: that of the snapshot.
+            name: the name of the snapshot.
 
         Raises:
             IllegalStateError: the job has not begun; or its state was removed.
@@ -360,7 +359,7 @@ class Job:
         if not state.is_unbounded:
             self._refuse("export_snapshot")
         assert self._context is not None, "it was found by a context"
-        from dstream.jobs.snapshots import Snapshots  # here: few jobs are exported
+        from dstream.jobs.snapshots import Snapshots  # imported on use: few jobs are exported
         from dstream.jobs.unbounded.log import EpochLog
 
         log = EpochLog(self._records.all, self._id, state.driver.token)
@@ -372,15 +371,15 @@ class Job:
         When this returns, the job has ended, and its name is free.
 
         Args:
-            name: that of the snapshot.
+            name: the name of the snapshot.
 
         Raises:
-            IllegalStateError: the job has ended, or its driver is lost, or it keeps no records.
+            IllegalStateError: the job has ended, or its driver is lost, or it has no records.
             UnsupportedError: it is a bounded job.
-            ValueError: the name is empty; the job is left as it is.
-            Exception: it cannot be exported; it is not cancelled then: it continues, or stays suspended if it was.
+            ValueError: the name is empty; the job is unchanged.
+            Exception: it cannot be exported; it is not cancelled then: it continues, or remains suspended.
         """
-        from dstream.jobs.snapshots import Snapshots  # here: few jobs are exported
+        from dstream.jobs.snapshots import Snapshots  # imported on use: few jobs are exported
 
         self._check_drives("cancel_and_export_snapshot")
         Snapshots.check(name, self._state())
@@ -397,23 +396,23 @@ class Job:
                     self.resume()
             raise
         self.cancel()
-        # Not `join()`, which would raise the cancellation that was asked for.
+        # Not `join()`, which would raise the requested cancellation.
         wait([self._ending()])
-        # A `resume()` at the last moment has let it run more epochs.
+        # After a late `resume()` it has run more epochs.
         return snapshot if self.epoch == snapshot.epoch else self.export_snapshot(name)
 
     def upgrade_plan(self, pipeline: Planned | PipelinePlan) -> list[StageVerdict]:
         """Report the effect of `update(pipeline)` on the state of this job, stage by stage. Nothing is changed.
 
-        Stages are the same if they have the same name. One that keeps state continues with it if it is of the same kind
-        and of the same arguments, such as the size of a window; otherwise it is refused.
+        Stages are the same if they have the same name. A stage with state continues with it if it has the same kind and
+        the same arguments, such as the size of a window; otherwise it is refused.
 
         Args:
-            pipeline: the one with which the job might continue.
+            pipeline: the pipeline with which the job might continue.
 
         Returns:
-            Tuples `(stage, verdict, why)`, those of the new pipeline first; a verdict is `"keeps"`, `"starts empty"`,
-            `"dropped"` or `"refused"`.
+            Tuples `(stage, verdict, why)`, the stages of the new pipeline first; a verdict is `"keeps"`, `"starts
+            empty"`, `"dropped"` or `"refused"`.
 
         Raises:
             UnsupportedError: it is a bounded job, or a bounded pipeline.
@@ -421,7 +420,7 @@ class Job:
         return self._upgrade(pipeline, "upgrade_plan")[1]
 
     def _upgrade(self, pipeline: Any, call: str) -> tuple[PipelinePlan, list[StageVerdict]]:
-        from dstream.jobs.unbounded.log import EpochLog  # here: few jobs are changed
+        from dstream.jobs.unbounded.log import EpochLog  # imported on use: few jobs are changed
         from dstream.jobs.unbounded.plans import check_sinks
         from dstream.jobs.upgrades import Memory, upgrade_plan
 
@@ -438,27 +437,27 @@ class Job:
     def update(self, pipeline: Planned | PipelinePlan) -> list[StageVerdict]:
         """Continue a job without an end with another pipeline, between two epochs; a suspended one resumes.
 
-        When this returns, the pipeline is taken: the job starts with it when its epoch has ended, or at once in the
-        pause before an automatic restart. A later `restart()`, `suspend()` or `resume()` does not take it back; a later
-        `update()` replaces it, and `cancel()` ends the job.
+        When this returns, the pipeline is accepted: the job starts with it at the end of its epoch, or immediately in
+        the pause before an automatic restart. A later `restart()`, `suspend()` or `resume()` does not revoke it; a
+        later `update()` replaces it, and `cancel()` ends the job.
 
-        Stages that keep their names keep their state: how far a source was read, the state of a step. New stages start
+        Stages with the same name retain their state: the offsets of a source, the state of a step. New stages start
         empty; the state of stages that were removed is dropped. `upgrade_plan(pipeline)` reports that beforehand, and
-        this returns the same. The job keeps its configuration.
+        this returns the same. The configuration of the job is unchanged.
 
         Args:
-            pipeline: the one with which the job continues.
+            pipeline: the pipeline with which the job continues.
 
         Raises:
             IllegalStateError: the state of a stage does not fit the new one, which has another window, for example; or
-                the job has ended, or its driver is lost or refuses. The job continues as it was.
+                the job has ended, or its driver is lost or refuses. The job continues unchanged.
             SerializationError: the job is driven elsewhere, and the pipeline cannot be pickled; the job continues.
-            SourceError: a new source is not there.
+            SourceError: a new source does not exist.
             UnsupportedError: it is a bounded job, or a bounded pipeline.
         """
         plan, verdicts = self._upgrade(pipeline, "update")
         self._check_drives("update")
-        from dstream.jobs.upgrades import check_nothing_is_refused  # here: few jobs are changed
+        from dstream.jobs.upgrades import check_nothing_is_refused  # imported on use: few jobs are changed
 
         check_nothing_is_refused(verdicts, self._state().title)
         if not self._updated(plan):
@@ -569,7 +568,7 @@ class Job:
 
 
 _BETWEEN_LOOKS = 0.01
-# A look at a job elsewhere reads its record from the storage.
+# Polling a job of another process reads its record from the storage.
 _BETWEEN_LOOKS_ELSEWHERE = 0.1
 
 
@@ -581,7 +580,7 @@ def _statuses(statuses: tuple[Any, ...]) -> str:
 
 
 def _patience(timeout: Any, call: str = "join") -> float | None:
-    """Return how long a thread may wait: no time that is too long for the system."""
+    """Return how long a thread may wait, at most the maximum of the system."""
     if timeout is None:
         return None
     if not isinstance(timeout, int | float) or isinstance(timeout, bool) or math.isnan(timeout):

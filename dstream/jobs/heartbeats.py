@@ -29,10 +29,10 @@ class Rhythm:
     """Intervals of the heartbeat and of its checks, in seconds.
 
     Attributes:
-        look: the pause between two looks at requests.
-        beat: the pause between two signs of life.
+        look: the pause between two polls of requests.
+        beat: the pause between two heartbeats.
         lost_after: the time without a heartbeat after which a driver counts as lost.
-        patience: how long a run may take to stop when it is asked to, before the job continues without it.
+        patience: how long a run may take to stop on request, before the job continues without it.
     """
 
     look: float = 0.5
@@ -42,11 +42,11 @@ class Rhythm:
 
 
 class Heartbeats:
-    """The thread that looks after jobs, as long as there are any.
+    """The thread that serves the jobs of this process, while there are any.
 
     Args:
-        records: those of the jobs.
-        rhythm: how often.
+        records: the records of the jobs.
+        rhythm: the intervals.
         clock: returns the time.
     """
 
@@ -63,13 +63,13 @@ class Heartbeats:
         self._stop = threading.Event()
 
     def add(self, execution: Execution) -> None:
-        """Look after a job until it ends."""
+        """Serve a job until it ends."""
         with self._lock:
             self._beating.append(execution)
             if not self._is_awake:
                 thread = threading.Thread(target=self._live, name="dstream-jobs", daemon=True)
                 thread.start()
-                # Behind the start, which fails where no more threads are to be had: the next job tries again.
+                # After the start, which fails if no thread can be created: the next job tries again.
                 self._thread, self._is_awake = thread, True
 
     def jobs(self) -> list[Execution]:
@@ -79,7 +79,7 @@ class Heartbeats:
             return list(self._beating)
 
     def stop(self, patience: float) -> None:
-        """Stop the heartbeat; the round that runs now may take at most `patience` seconds."""
+        """Stop the heartbeat; wait at most `patience` seconds for the current round."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(patience)
@@ -96,8 +96,8 @@ class Heartbeats:
                 self._look_after(each)
 
     def _look_after(self, execution: Execution) -> None:
-        """Do everything that is due; the failure of one thing keeps no other from being done."""
-        # The beat is last, since it writes the answers of this round, for which other processes wait.
+        """Do everything that is due; the failure of one action does not prevent the others."""
+        # The heartbeat is last, since it writes the answers of this round, for which other processes wait.
         for act in (self._abandon_run, self._listen, self._beat):
             try:
                 act(execution)
@@ -105,7 +105,7 @@ class Heartbeats:
                 execution.taken_over(error)
                 return
             except Exception as problem:
-                # The job itself finds out whether it can still commit; until then the next look may succeed.
+                # The job itself finds out whether it can still commit; until then the next round may succeed.
                 _log.debug("the job %s could not be looked after: %r", execution.lease.state.id, problem)
 
     def _abandon_run(self, execution: Execution) -> None:
@@ -131,20 +131,20 @@ class Heartbeats:
                 _log.warning("%s hears no other process, since requests cannot be read: %s", state.title, error)
             return
         self._unheard.discard(state.id)
-        if state.id in self._opening:  # Cancel precedes the update that is under way, and all others.
+        if state.id in self._opening:  # Cancel precedes the update that is in progress, and all others.
             requests = [each for each in requests if each.want == "cancel"]
         if any(each.want == "update" for each in requests):
             self._opening.add(state.id)
             try:
                 in_a_thread(partial(self._answer_beside, execution, requests), f"dstream-update-{state.id}")
-            except BaseException:  # No thread is to be had: the next look finds the same requests.
+            except BaseException:  # No thread can be created: the next round finds the same requests.
                 self._opening.discard(state.id)
                 raise
         elif requests:
             execution.answer(requests)
 
     def _answer_beside(self, execution: Execution, requests: Sequence[Request]) -> None:
-        """Answer in another thread: an update opens sources, and meanwhile all jobs give their signs of life."""
+        """Answer in another thread: an update opens sources, and meanwhile all jobs need their heartbeats."""
         try:
             execution.answer(requests)
         except Exception as problem:
@@ -157,11 +157,11 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 
 
 class JobWatch:
-    """One process's view of the jobs of all processes.
+    """View of the jobs of all processes from this process.
 
     Args:
-        records: those of the jobs.
-        rhythm: how often drivers give a sign of life.
+        records: the records of the jobs.
+        rhythm: the intervals of heartbeats.
         clock: returns the time.
     """
 
@@ -188,8 +188,8 @@ class JobWatch:
         """Return whether a job has neither ended nor a driver.
 
         Args:
-            state: the job as its record shows it, or as its driver has it.
-            is_here: its driver is in this process, which sees it live, however late its heartbeats are.
+            state: the state of the job from its record, or from its driver.
+            is_here: its driver is alive in this process, regardless of late heartbeats.
         """
         if state.status.has_ended:
             return False
@@ -201,10 +201,10 @@ class JobWatch:
         return self._clock() - state.beat_at > self._rhythm.lost_after
 
     def ask(self, identity: str, want: Want, pickle: bytes | None = None) -> bool:
-        """Ask the driver for something, and wait for its answer; True if this very request was obeyed.
+        """Send a request to the driver, and wait for its answer; True if this request was obeyed.
 
-        A request to cancel reaches the driver that takes the job over, if the one that was asked is lost; others are
-        withdrawn then.
+        If the driver is lost, a request to cancel reaches the driver that takes over the job; other requests are
+        withdrawn.
 
         Args:
             identity: the job.
@@ -221,17 +221,17 @@ class JobWatch:
             return answer
         finally:
             if pickle is not None:
-                # After Ctrl-C the request stays, and the driver refuses it, since its pipeline is not there.
+                # After Ctrl-C the request remains, and the driver refuses it, since its pipeline is missing.
                 self._records.forget_pickle(identity, request.pickle)
 
     def _asked(self, identity: str, request: Request) -> bool | None:
-        """Ask once; None if the driver is lost, and another one may have taken over."""
+        """Send a request once; None if the driver is lost, and another one may have taken over."""
         stored = self._record(identity)
         if stored.state.status.has_ended:
             return request.mark in stored.state.obeyed
         if self.is_lost(stored.state):
             return self._cancelled(stored) if request.want == "cancel" else False
-        # The mark stays when it is asked again: requests that a driver obeyed before it was lost count.
+        # The mark is the same for a retry: requests that a driver obeyed before it was lost count.
         made = self._records.ask(identity, request.want, request.mark, stored.state.answered)
         return self._answer(identity, made)
 
@@ -292,7 +292,7 @@ class JobWatch:
             future.end(problem)
 
     def _ended(self, identity: str) -> JobState:
-        """Wait for the end of a job. One that is lost may resume in another process, which gets some time for that."""
+        """Wait for the end of a job. A lost job may resume in another process within a grace period."""
         pause, lost_since = _FIRST_PAUSE, None
         while not (state := self.state(identity)).status.has_ended:
             now = monotonic()

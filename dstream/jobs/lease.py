@@ -1,4 +1,4 @@
-"""`Lease`: the right of one driver to replace the state of a job; how a process takes it over, and releases it."""
+"""`Lease`: the right of one driver to replace the state of a job, with takeover and release."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Lease:
 
     Args:
         records: where the record is stored.
-        held: the state as this driver has put it.
+        held: the state as written by this driver.
         clock: returns the time.
 
     Attributes:
@@ -38,11 +38,11 @@ class Lease:
 
     @property
     def state(self) -> JobState:
-        """The job as it is now."""
+        """The current state of the job."""
         return self._state
 
     def change(self, **changes: Any) -> None:
-        """Change the state here; others see it when it is written."""
+        """Change the state in this process; others see it when it is written."""
         with self._lock:
             self._state = dataclasses.replace(self._state, **changes)
 
@@ -69,10 +69,10 @@ class Lease:
         return dataclasses.replace(self._state, status=status, times={**self._state.times, status.name: now}, **changes)
 
     def end(self, status: JobStatus) -> None:
-        """Set the last status of the job, in its record first: this process may act on it at once.
+        """Set the last status of the job, in its record first: this process may act on it immediately.
 
         Raises:
-            JobTakenOverError: another driver has the job; here it has ended all the same.
+            JobTakenOverError: another driver has the job; in this process it has ended nevertheless.
         """
         with self._lock:
             ended = self._moved(status, beat_at=self._clock())
@@ -92,7 +92,8 @@ class Lease:
             self._put(self._state)
 
     def _put(self, state: JobState) -> None:
-        # A write also fails if an earlier one arrived and its answer was lost: then the version in its way is our own.
+        # A write also fails if an earlier write succeeded and its response was lost: then the conflicting version is
+        # our own.
         while not self._records.write(state, self._version + 1):
             self._catch_up()
         self._version += 1
@@ -101,7 +102,7 @@ class Lease:
     @property
     def is_ahead(self) -> bool:
         """Return whether others do not see yet how the job is."""
-        # By identity: each change makes a new state, so no fields need to be compared.
+        # By identity: each change creates a new state, so no fields need to be compared.
         return self._state is not self._written
 
     def _catch_up(self) -> None:
@@ -119,7 +120,7 @@ class Lease:
 
 def take_over(records: JobRecords, held: StateRecord, clock: Callable[[], float]) -> tuple[Lease, EpochRecord] | None:
     """Become the driver of a job; None if another process was first."""
-    # Registered in this process before the record names it: otherwise other threads would take the driver for lost.
+    # Registered in this process before the record names it: otherwise other threads would consider the driver lost.
     driver = driver_here()
     taken = dataclasses.replace(held.state, driver=driver).starting(clock())
     epoch = EpochRecord(records, held.state.id, driver.token)
@@ -137,7 +138,7 @@ def take_over(records: JobRecords, held: StateRecord, clock: Callable[[], float]
 
 
 def release(lease: Lease, before: JobState, status: JobStatus) -> None:
-    """Drive a job no more that was taken over: it has a status, or has failed still if it had before."""
+    """Stop driving a job that was taken over: set its status, or its earlier failure."""
     forget_driver(lease.state.driver)
     if before.status is JobStatus.FAILED:
         status = JobStatus.FAILED

@@ -40,14 +40,14 @@ class SourceMetrics:
     """A source of an unbounded job in numbers.
 
     Attributes:
-        partitions: how many there are.
-        offsets: how far each has been read, by its name, in the source's own terms; of the first 100.
-        left: how many items it had behind these offsets when the last epoch began; of Kafka, how many offsets, some of
-            which hold no message; of a journal, how many events, also those that it leaves out. None: it cannot count
-            them without reading them, as lines of files, rows of tables, and events of more than a hundred commits in a
+        partitions: their number.
+        offsets: how far each has been read, by its name, in the format of the source; of the first 100.
+        left: the number of items after these offsets when the last epoch began; of Kafka, the number of offsets,
+            including gaps; of a journal, the number of events, including filtered events. None: it cannot count them
+            without reading them, as lines of files, rows of tables, and events of more than a hundred commits in a
             lake; or no epoch has run yet.
         has_ended: no items will arrive from it any more.
-        shown: these offsets in words, where the source has some, such as the commit of a journal.
+        shown: a description of these offsets, if the source has one, such as the commit of a journal.
     """
 
     partitions: int
@@ -59,7 +59,7 @@ class SourceMetrics:
 
 def sources_table(sources: Mapping[str, SourceMetrics], watermarks: Mapping[str, int]) -> Table:
     """Return sources as a table of `rich`."""
-    from rich.table import Table  # here: few programs print it
+    from rich.table import Table  # imported on use: few programs print it
     from rich.text import Text
 
     table = Table("source", "partitions", "left", "watermark", "offsets", box=None, pad_edge=False)
@@ -87,19 +87,19 @@ def _offsets(source: SourceMetrics) -> str:
 class StageMetrics:
     """A stage of a job in numbers, known once its job publishes. None: that is not counted.
 
-    A step whose failures another stage deals with is one with it, so the number of items between the two is not known;
-    neither are results by key that a sink takes. A stage that several stages read runs once, and is counted once.
+    A step whose failures another stage handles is fused with it, so the number of items between the two is unknown; so
+    is the number of results by key before a sink. A stage that several stages read runs once, and is counted once.
 
     Attributes:
-        items_in: how many items the stages that it reads emitted.
-        items_out: how many it emitted, or wrote, in entries for a map, without those that were not requested, as behind
-            a limit.
-        late: how many items arrived too late; None if it does not look at that.
-        dead_letters: how many items it sent to its dead letters; None if it has none.
-        items_in_by_edge: of a vertex of a graph of processors: how many items arrived by each inbound edge.
-        items_out_by_edge: how many it sent by each outbound edge.
-        keys: of an unbounded job: how many keys have a state there; None if it keeps none.
-        state_bytes: how large that state is in its files, in which changes are beside the values that they replace.
+        items_in: the number of items that its upstream stages emitted.
+        items_out: the number of items that it emitted, or wrote, in entries for a map, without items that were not
+            consumed, as upstream of a limit.
+        late: the number of late items; None if it does not check.
+        dead_letters: the number of dead letters; None if it has none.
+        items_in_by_edge: of a vertex of a graph of processors: the number of items of each inbound edge.
+        items_out_by_edge: the number of items of each outbound edge.
+        keys: of an unbounded job: the number of keys with a state; None if it has no state.
+        state_bytes: the size of the state in its files, including replaced values.
     """
 
     items_in: int | None = None
@@ -121,22 +121,22 @@ class JobMetrics(Mapping[str, Any]):
     """A job in numbers. `dict(job.metrics())` has all of them.
 
     Attributes:
-        id: that of the job.
-        name: that of the job, or None.
-        status: its name.
-        seconds: since it was submitted, up to its end, with all pauses and restarts.
+        id: the id of the job.
+        name: the name of the job, or None.
+        status: the name of its status.
+        seconds: from submission to its end, with all pauses and restarts.
         times: when it reached each status for the last time, in seconds since 1970.
-        epochs: how many were committed.
-        runs: how often it was started.
+        epochs: the number of committed epochs.
+        runs: the number of starts.
         stages: each of its stages, by name.
         sources: of an unbounded job: how far it has read each of its sources, by the name of the stage.
-        watermarks: of an unbounded job: the watermark of each source and each step that keeps state, in
-            milliseconds since 1970.
+        watermarks: of an unbounded job: the watermark of each source and each step with state, in milliseconds since
+            1970.
         clock: of an unbounded job: the greatest timestamp before which all events are in committed epochs.
-        epoch_seconds: how long the last epochs took: `p50` and `p99`.
-        engine_seconds: how much of that the engine took.
-        epochs_by_engine: of an unbounded job whose context has several engines: how many epochs of this run each of
-            them took, `"inprocess"` and `"spark"`.
+        epoch_seconds: the duration of the last epochs: `p50` and `p99`.
+        engine_seconds: the part of the engine.
+        epochs_by_engine: of an unbounded job whose context has several engines: the number of epochs of this run on
+            each of them, `"inprocess"` and `"spark"`.
     """
 
     id: str
@@ -165,7 +165,7 @@ class JobMetrics(Mapping[str, Any]):
                 stages[name] = _with_more(stages[name], counts)
         of_epochs = {name: (state.metrics or {})[name] for name in _OF_EPOCHS if name in (state.metrics or {})}
         of_epochs["sources"] = {name: SourceMetrics(**each) for name, each in of_epochs.get("sources", {}).items()}
-        # Two machines may have read the clock, or one whose clock was set back.
+        # The clocks of two machines may differ, or the clock was set back.
         seconds = max(ended - state.submitted_at, 0.0)
         return JobMetrics(
             state.id, state.name, status.name, seconds, dict(state.times), state.epoch, state.runs, stages, **of_epochs
@@ -189,7 +189,7 @@ class JobMetrics(Mapping[str, Any]):
 
     def __rich__(self) -> Group:
         """Return the renderable of `rich`: a line on the job, and the tables of its stages and sources."""
-        from rich.console import Group  # here: few programs print it
+        from rich.console import Group  # imported on use: few programs print it
         from rich.text import Text
 
         return Group(Text(self._heading()), *self.tables())
@@ -204,7 +204,7 @@ class JobMetrics(Mapping[str, Any]):
         from rich.console import Console
 
         page = io.StringIO()
-        # With no environment: rich (15.0) would read COLUMNS, and the same metrics would differ from place to place.
+        # With no environment: rich (15.0) would read COLUMNS, and the same metrics would differ between environments.
         Console(file=page, width=_WIDEST_TABLE, color_system=None, force_jupyter=False, _environ={}).print(self)
         return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
 
@@ -233,7 +233,7 @@ class JobMetrics(Mapping[str, Any]):
         lines = [
             "# TYPE dstream_job_status stateset",
             *(
-                # OpenMetrics 1.0 wants the name of a state set as the label of its states.
+                # OpenMetrics 1.0 requires the name of a state set as the label of its states.
                 f'dstream_job_status{{{job},dstream_job_status="{each.name}"}} {int(each.name == self.status)}'
                 for each in JobStatus
             ),
@@ -302,7 +302,7 @@ def _stages(shape: Shape, counted: Mapping[str, int | None]) -> dict[str, StageM
     """Return the numbers of stages: those that were counted, and those that follow from these."""
     looked_after = {above for _, kind, upstreams in shape if kind.partition("(")[0] in _DEALING for above in upstreams}
     stages: dict[str, StageMetrics] = {}
-    for name, kind, upstreams in shape:  # A stage is behind those that it reads.
+    for name, kind, upstreams in shape:  # A stage follows its upstream stages.
         given = [stages[above].items_out if above in stages else None for above in upstreams]
         known = [items for items in given if items is not None]
         items_in = sum(known) if upstreams and len(known) == len(given) else None
@@ -312,7 +312,7 @@ def _stages(shape: Shape, counted: Mapping[str, int | None]) -> dict[str, StageM
 
 
 def _as_dict(counts: StageMetrics) -> dict[str, Any]:
-    """Return the numbers of a stage; only a vertex has edges, and few have a state."""
+    """Return the numbers of a stage; only a vertex has edges, and few stages have a state."""
     return {name: value for name, value in dataclasses.asdict(counts).items() if value is not None or name in _COUNTERS}
 
 
@@ -338,7 +338,7 @@ def _with_more(stage: StageMetrics, counts: Mapping[str, Any]) -> StageMetrics:
 
 
 _DEALING = frozenset(("ignore", "on_error", "resolve"))
-"""The kinds of stages that deal with the failures of the one that they read."""
+"""The kinds of stages that handle the failures of their upstream stage."""
 
 
 def _number(value: int | None) -> str:
@@ -384,7 +384,7 @@ def line_of(job: Job) -> tuple[str, ...]:
 
 
 def facts_of(job: Job) -> Iterator[tuple[str, str]]:
-    """Yield the properties of a job beside its numbers: a label and a text, which may be empty."""
+    """Yield the properties of a job besides its numbers: a label and a string, which may be empty."""
     yield "id", job.id
     yield "name", job.name or ""
     yield "status", f"{job.status.name}{', its driver is gone' if job.is_lost else ''}"

@@ -50,7 +50,7 @@ _LONGEST = 20_000
 def failure_text(error: BaseException) -> FailureText:
     """Return an exception in words."""
     message = _safely_written(lambda: str(error), "its message")[:_LONGEST]
-    # Of a long traceback the end is kept, where the exception is and the line that raised it.
+    # Of a long traceback the end is retained, which has the exception and the line that raised it.
     shown = _safely_written(lambda: "".join(traceback.format_exception(error)), "its traceback")[-_LONGEST:]
     return FailureText(class_name(type(error)), message, tuple(_notes(error)), shown)
 
@@ -59,7 +59,7 @@ _MOST_NOTES = 50
 
 
 def _notes(error: BaseException) -> Iterator[str]:
-    # Not `error.__notes__`: the class of a user may override `__getattribute__`, and raise anything there.
+    # Not `error.__notes__`: the class of a user may override `__getattribute__`, and raise anything in it.
     notes = BaseException.__getattribute__(error, "__dict__").get("__notes__")
     for note in notes[:_MOST_NOTES] if isinstance(notes, list | tuple) else ():
         yield _safely_written(partial(str, note), "this note")[:_LONGEST]
@@ -68,12 +68,12 @@ def _notes(error: BaseException) -> Iterator[str]:
 def _safely_written(write: Callable[[], str], what: str) -> str:
     try:
         return write()
-    except BaseException as problem:  # A class of the user's may raise anything there.
+    except BaseException as problem:  # A class of the user's may raise anything in this call.
         return f"({what} cannot be shown: {type(problem).__name__})"
 
 
 def keep_failure(error: BaseException, identity: str, records: JobRecords) -> None:
-    """Store an exception beside the state of its job, if it can travel and the storage takes it."""
+    """Store an exception with the state of its job, if it can be pickled and the storage allows it."""
     pickle = _pickled(error)
     if pickle is not None:
         with suppress(Exception):  # The failure of the job matters more than that this cannot be stored.
@@ -95,9 +95,9 @@ def arrived(text: FailureText, pickle: bytes | None, load: Callable[[bytes], Any
     """Return the exception of another process, built again; or one that describes it.
 
     Args:
-        text: its description in words.
+        text: its description.
         pickle: as `keep_failure` stored it.
-        load: loads a pickle, if the storage lets it.
+        load: loads a pickle, if the storage allows it.
     """
     error = None if pickle is None else _made(pickle, load)
     if error is None:
@@ -111,7 +111,7 @@ def _made(pickle: bytes, load: Callable[[bytes], Any]) -> BaseException | None:
     try:
         kind, arguments, state = load(pickle)
         error = rebuilt(kind, arguments, state)
-    except BaseException:  # Its class may be missing, raise anything, or not be allowed: the texts contain all.
+    except BaseException:  # Its class may be missing, raise anything, or not be allowed: the description is complete.
         return None
     return error if isinstance(error, BaseException) else None
 
@@ -119,7 +119,7 @@ def _made(pickle: bytes, load: Callable[[bytes], Any]) -> BaseException | None:
 def is_no_fault_of_the_user(error: BaseException, has_run: bool) -> bool:
     """Return whether the job lost its workers, Spark or a connection, so that no step is to blame.
 
-    A server that has not answered before the first run of a job may not exist: the user gets the error at once.
+    A server that has not responded before the first run of a job may not exist: the user gets the error immediately.
     """
     if isinstance(error, SourceUnavailableError | SinkUnavailableError):
         return has_run
@@ -140,8 +140,8 @@ def publication_note(done: Iterable[str], left: Iterable[str], name: str | None)
 
     Args:
         done: the labels of the sinks that have published.
-        left: those of the others.
-        name: that of the job.
+        left: the labels of the others.
+        name: the name of the job.
     """
     again = (
         f"submitted again under its name the job publishes what it has computed, and does not read its sources; "
@@ -165,7 +165,7 @@ class JobFuture(Future[None]):
     Attributes:
         error: how the job ended; None before, and if it completed.
         where: its traceback when it arrived.
-        was_asked: whether anybody has asked for the end.
+        was_asked: whether a caller has requested the outcome.
     """
 
     def __init__(self) -> None:
@@ -193,7 +193,7 @@ class JobFuture(Future[None]):
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Add the name of the job to the error of a cancelled one, which that of a future lacks."""
+        """Add the name of the job to the error of a cancelled job, which the error of a future lacks."""
         try:
             yield
         except CancelledError:
@@ -226,11 +226,11 @@ REASONS: Mapping[Want, str] = {
     "update": "update() was called, with another pipeline",
     "leave": "its context was closed; it goes on when its pipeline is submitted again under its name",
 }
-"""Why a job changes its status, by the request that was taken last."""
+"""Why a job changes its status, by the last accepted request."""
 
 
 def log_status(state: JobState, reason: str = "", level: int = logging.INFO) -> None:
-    """Log the status that a job has now; never raise, whatever the handlers of a program do."""
+    """Log the current status of a job; never raise, even if a handler of the program fails."""
     with suppress(Exception):
         _log.log(level, "%s is %s%s", state.title, state.status.name, f": {reason}" if reason else "")
 
@@ -255,7 +255,7 @@ class _UntilLoggingIsSetUp(logging.Handler):
     """A handler that writes to stderr, unless the program has handlers of its own, which get the lines as well."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        # Asked for each line: a program may set up its logging after it has submitted a job.
+        # Checked for each line: a program may configure logging after it has submitted a job.
         if not logging.getLogger().handlers:
             print(self.format(record), file=sys.stderr, flush=True)
 

@@ -30,7 +30,7 @@ def add_edges(known: dict[str, dict[str, Any]], counts: EdgeCounts) -> None:
 
 
 class StagedLetters:
-    """Dead letters of one stage, staged run after run instead of being committed at once.
+    """Dead letters of one stage, staged run after run instead of being committed immediately.
 
     Args:
         stage: its name.

@@ -1,11 +1,11 @@
 """`JobRecords` and `EpochRecord`: the records of jobs in a storage, their requests and their commits.
 
 A job has up to five: its `state`, which only its driver replaces; the `plan` and the `failure`, pickled; the `epoch`
-with the receipts of its sinks; and the `request` by which other processes ask for something. Beside them each name has
-a record with the job that was submitted under it last.
+with the receipts of its sinks; and the `request` of other processes. In addition each name has a record with the last
+job that was submitted under it.
 
-A driver that takes a job over puts the stored record once more, under its own token. The driver before it, which may
-only have been cut off, then finds that the version that it wants to put is taken, so that it is no longer the driver.
+A driver that takes over a job rewrites the stored record under its own token. The previous driver, which may only have
+been disconnected, then finds that its next version is taken, so that it is no longer the driver.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ Pickled = str
 
 
 class StateRecord(NamedTuple):
-    """A state as it is stored in its record.
+    """State with the version of its record.
 
     Attributes:
-        version: that of the record; the next one is that of the process that replaces it first.
+        version: the version of the record; the next one belongs to the process that replaces it first.
     """
 
     version: int
@@ -60,7 +60,7 @@ class Request(NamedTuple):
     Attributes:
         number: counts the requests to this job.
         want: the kind of request.
-        mark: of this request alone.
+        mark: a unique mark of this request.
     """
 
     number: int
@@ -69,7 +69,7 @@ class Request(NamedTuple):
 
     @property
     def pickle(self) -> Pickled:
-        """The name under which the pipeline of an update is kept."""
+        """The name under which the pipeline of an update is stored."""
         return f"update-{self.mark}"
 
 
@@ -82,10 +82,10 @@ _ID = re.compile(r"[0-9a-f]{12}-[0-9a-f]{8}")
 
 
 class FormattedRecords:
-    """Records of a storage whose data begin with a line that names their format.
+    """Records of a storage whose data begins with a line that names its format.
 
     Args:
-        records: those of the storage.
+        records: the records of the storage.
     """
 
     def __init__(self, records: Records) -> None:
@@ -112,7 +112,7 @@ class FormattedRecords:
         return self._records.write(name, _FORMAT_LINE + data, version)
 
     def names(self, prefix: str = "") -> list[str]:
-        """Return the names that begin in some way, sorted."""
+        """Return the names that begin with `prefix`, sorted."""
         return self._records.names(prefix)
 
     def remove(self, name: str) -> None:
@@ -120,7 +120,7 @@ class FormattedRecords:
         self._records.remove(name)
 
     def forget(self, name: str) -> None:
-        """Remove a record of which nothing is to stay."""
+        """Remove a record without a trace."""
         self._records.forget(name)
 
 
@@ -176,7 +176,7 @@ class JobRecords:
         return self._records.write(_of_name(name), json.dumps({"name": name, "id": identity}).encode(), version)
 
     def keep_pickle(self, identity: str, what: Pickled, data: bytes) -> None:
-        """Keep a pickle beside the state; it replaces the one of a run before."""
+        """Store a pickle with the state; it replaces the pickle of an earlier run."""
         # The first run of a job is the usual case: it costs one write, and no read.
         if self._records.write(_of(identity, what), data, 1):
             return
@@ -185,11 +185,11 @@ class JobRecords:
             self._records.write(_of(identity, what), data, record.version + 1)
 
     def forget_pickle(self, identity: str, what: Pickled) -> None:
-        """Keep no pickle any more."""
+        """Remove a pickle."""
         self._records.remove(_of(identity, what))
 
     def pickle(self, identity: str, what: Pickled) -> bytes | None:
-        """Return a pickle as it was kept, or None."""
+        """Return a stored pickle, or None."""
         record = self._records.read(_of(identity, what))
         return None if record is None else record.data
 
@@ -203,18 +203,18 @@ class JobRecords:
         return self._records.write(_of(identity, "epoch"), data, version)
 
     def requests(self, identity: str) -> list[Request]:
-        """Return the requests to a job, oldest first: all without an answer, and some that were answered."""
+        """Return the requests to a job, oldest first: all pending ones, and possibly answered ones."""
         record = self._records.read(_of(identity, "request"))
         return [] if record is None else _requests(record.data, identity)
 
     def ask(self, identity: str, want: Want, mark: str, answered: int = 0) -> Request:
-        """Ask the driver of a job for something; an existing request stays as it is.
+        """Send a request to the driver of a job; an existing request is unchanged.
 
         Args:
             identity: the job.
             want: the kind of request.
-            mark: of this request alone.
-            answered: the number of a request that was answered, as were all before it, which are dropped.
+            mark: a unique mark of this request.
+            answered: the number of the last answered request; it and all earlier ones are dropped.
         """
         while True:
             record = self._records.read(_of(identity, "request"))
@@ -228,7 +228,7 @@ class JobRecords:
                 return made
 
     def withdraw(self, identity: str, mark: str) -> None:
-        """Take a request back, so that no later driver obeys it."""
+        """Withdraw a request, so that no later driver obeys it."""
         while (record := self._records.read(_of(identity, "request"))) is not None:
             requests = _requests(record.data, identity)
             kept = [each for each in requests if each.mark != mark]
@@ -249,7 +249,7 @@ def _requests(data: bytes, identity: str) -> list[Request]:
     return sorted(made)
 
 
-# Without `leave`: a driver leaves when its own context closes, and no other process may ask for that.
+# Without `leave`: a driver leaves when its own context closes, and no other process may request that.
 _WANTED = ("cancel", "restart", "suspend", "resume", "update")
 _MARK = re.compile(r"[0-9a-f]{32}")
 
@@ -287,7 +287,7 @@ def _plain(data: bytes, title: str) -> dict[str, Any]:
 
 
 Receipts = Mapping[int, Sequence[Receipt]]
-"""The receipts of each sink that has any to publish, by its place in the pipeline."""
+"""The receipts of each sink that has any to publish, by its position in the pipeline."""
 
 
 class EpochRecord:
@@ -296,7 +296,7 @@ class EpochRecord:
     Args:
         records: where it is stored.
         identity: the job.
-        token: that of the driver.
+        token: the token of the driver.
     """
 
     def __init__(self, records: JobRecords, identity: str, token: str) -> None:
@@ -333,11 +333,11 @@ class EpochRecord:
             if token != self._token:
                 raise _taken_over(self._identity)
             self._version, self.receipts = version, receipts
-        # A run after this one may not know whether the commit of this one arrived.
+        # A later run may not know whether the commit of this run succeeded.
         self._is_known = False
 
     def commit(self, receipts: Receipts | None) -> None:
-        """Commit the receipts of the sinks; None takes back those that cannot be published any more.
+        """Commit the receipts of the sinks; None withdraws receipts that cannot be published any more.
 
         Raises:
             JobTakenOverError: another driver decides.
@@ -349,10 +349,10 @@ class EpochRecord:
         self.receipts = receipts
 
     def _check_own_answer_was_lost(self, written: bytes) -> None:
-        """Return if the stored record is the one just written, and only the answer was lost.
+        """Return if the stored record is the one just written, and only the response was lost.
 
-        The token alone does not show that: a write whose answer timed out may land after the run that followed it has
-        written other receipts under the same token.
+        The token alone does not show that: a write that timed out may arrive after a later run has written other
+        receipts under the same token.
 
         Raises:
             JobTakenOverError: another driver decides.
@@ -398,7 +398,7 @@ def packed(value: Any) -> bytes:
         TypeError: it is no plain data.
         ValueError: it has an int of more than 4,300 digits.
     """
-    import msgpack  # here: `import dstream` must not load it
+    import msgpack  # imported on use: `import dstream` must not load it
 
     # Unless types are strict, msgpack (1.2) writes a tuple as a list, and an offset would be read back as another
     # value.
@@ -446,4 +446,4 @@ def _reduced(code: int, data: bytes) -> Any:
 
 
 ANSWERS_KEPT = 64
-"""Requests of other processes that were obeyed last: each asker looks for its own within half a second."""
+"""Number of obeyed requests that are recorded: each requester polls for its own within half a second."""

@@ -53,9 +53,9 @@ class Planned(Protocol):
 
 
 _PATIENCE = 1.0
-"""Seconds for threads that decide nothing any more. One whose function does not return is left behind."""
+"""Seconds to wait for threads without pending decisions. A thread whose function does not return is abandoned."""
 _LOOK = 0.2
-"""Seconds after which an unbounded job is asked again to leave: one that starts again has not received it."""
+"""Seconds after which an unbounded job is asked again to leave: a restarting job has not received the request."""
 _open: set[Jobs] = set()
 
 
@@ -64,9 +64,9 @@ class Jobs:
 
     Args:
         context: runs them.
-        records: those of the storage.
-        load: loads a pickle, if the storage lets it.
-        rhythm: how often drivers give a sign of life.
+        records: the records of the storage.
+        load: loads a pickle, if the storage allows it.
+        rhythm: the intervals of heartbeats.
         clock: returns the time.
         of_all: the settings of jobs that do not have their own.
     """
@@ -97,7 +97,7 @@ class Jobs:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Return whether this process is a fork of the one that drives the jobs, whose threads are not here."""
+        """Return whether this process is a fork of the driver of the jobs, without its threads."""
         return os.getpid() != self._process
 
     # -------------------------------------------------------------------------------------------------------- submit
@@ -114,17 +114,17 @@ class Jobs:
         """Register and start a job.
 
         Args:
-            pipeline: the one to run.
-            name: that of the job.
-            config: how it runs.
-            call: the method of the context; `new_job_if_absent` returns a job of that name that runs already.
+            pipeline: the pipeline to run.
+            name: the name of the job.
+            config: its configuration.
+            call: the method of the context; `new_job_if_absent` returns a running job of that name.
             afresh: whether to drop the records of a job of that name that neither runs nor is complete.
 
         Raises:
             JobExistsError: a job of that name runs already.
             IllegalStateError: a job of that name has still to publish the output of another pipeline.
             TypeError: `afresh` is no bool.
-            FileNotFoundError: a file or a module that is to travel with it is not there.
+            FileNotFoundError: an attached file or module is missing.
         """
         if not isinstance(afresh, bool):
             raise TypeError(f"afresh must be a bool, not {shown(afresh)}")
@@ -144,13 +144,13 @@ class Jobs:
                 return job
 
     def _submitted(self, plan: PipelinePlan, config: JobConfig, is_absent_only: bool, afresh: bool) -> Job | None:
-        """Submit; None if another process was first, so that one has to look again."""
+        """Submit; None if another process was first, so that the caller has to retry."""
         if config.name is None:
             return self._new(plan, config, 0)
         version, latest = self._records.latest(config.name)
         held = None if latest is None else self._records.read(latest)
         if config.start_at is not None and not afresh and held is not None and self._is_over(held.state):
-            return self._again(plan, config, held)  # Its records are kept for a while, so it can return to one.
+            return self._again(plan, config, held)  # Its records are retained for a while, so it can return to one.
         if held is None or self._is_over(held.state):
             return self._new(plan, config, version)
         if held.state.status.has_ended or self._watch.is_lost(held.state):
@@ -176,7 +176,7 @@ class Jobs:
         return True
 
     def _is_over(self, state: JobState) -> bool:
-        """Return whether a job has nothing left to do: one that failed may have published to some of its sinks only."""
+        """Return whether a job has nothing left to do: a failed job may have published to a part of its sinks only."""
         if state.status is JobStatus.FAILED and state.is_unbounded:
             last = EpochLog(self._records.all, state.id, state.driver.token).last(state.log)
             return last is None or last.published <= state.epoch
@@ -193,7 +193,7 @@ class Jobs:
         is_ours = False
         try:
             is_ours = self._is_registered(state, version)
-        finally:  # Ctrl-C leaves a job that is lost, whose name another process may take.
+        finally:  # Ctrl-C leaves a lost job, whose name another process may take.
             if not is_ours:
                 forget_driver(driver)
         if not is_ours:
@@ -212,7 +212,7 @@ class Jobs:
             self._check_snapshot(plan, config.initial_snapshot, config)
 
     def _is_registered(self, state: JobState, version: int) -> bool:
-        """Put the record of a job, and take its name; False if another process was first."""
+        """Write the record of a job, and take its name; False if another process was first."""
         # The state before the name: a name must not lead to a job without a record.
         if not self._records.write(state, 1):
             return False
@@ -223,7 +223,7 @@ class Jobs:
 
     def _check_snapshot(self, plan: PipelinePlan, name: str, config: JobConfig) -> None:
         """Refuse a pipeline that would forget something of the snapshot with which it begins."""
-        from dstream.jobs.snapshots import Snapshots  # here: few jobs begin with one
+        from dstream.jobs.snapshots import Snapshots  # imported on use: few jobs begin with a snapshot
 
         snapshot = Snapshots(self._context).find(name)
         if not config.force:
@@ -233,7 +233,7 @@ class Jobs:
     def _again(self, plan: PipelinePlan, config: JobConfig, held: StateRecord) -> Job | None:
         """Resume a job whose driver is lost."""
         before = EpochRecord(self._records, held.state.id, held.state.driver.token)
-        # Before the job is taken over: a pipeline that is refused changes nothing.
+        # Before the takeover: a refused pipeline changes nothing.
         if held.state.is_unbounded or plan.is_unbounded:
             self._check_stages(plan, config, held.state)
         _check_pipeline(plan, held.state, before.looked_up())
@@ -251,7 +251,7 @@ class Jobs:
                 "%s publishes what it computed before, and does not read its sources; new_job(..., afresh=True) would",
                 held.state.title,
             )
-        # That of an unbounded job changes when its log has a record of the new pipeline, with RUNNING.
+        # The shape of an unbounded job changes when its log has a record of the new pipeline, with RUNNING.
         shape = held.state.shape if held.state.is_unbounded else shape_of(plan)
         lease.change(config=config, shape=shape, failure=None, metrics=None)
         return self._start(plan, lease, epoch)
@@ -288,13 +288,13 @@ class Jobs:
     # ---------------------------------------------------------------------------------------------------------- find
 
     def find(self, name_or_id: str) -> Job | None:
-        """Return the latest job of that name, or the one with that id."""
+        """Return the latest job of that name, or the job with that id."""
         _, latest = self._records.latest(name_or_id)
         identity = latest or name_or_id
         return None if self._records.read(identity) is None else self._job(identity)
 
     def all(self, name: str | None = None) -> JobList:
-        """Return all jobs, or those of a name, newest first.
+        """Return all jobs, or the jobs of a name, newest first.
 
         Raises:
             IllegalStateError: which jobs have the name is not known, since the record of one is damaged.
@@ -317,7 +317,7 @@ class Jobs:
     # ----------------------------------------------------------------------------------------------------------- end
 
     def close(self, *, is_interrupted: bool = False) -> None:
-        """Wait for the jobs that run here, and log which of them failed unless a caller has asked for the end.
+        """Wait for the jobs of this process, and log failures whose outcome no caller has requested.
 
         Args:
             is_interrupted: Ctrl-C ends the program or its context: jobs that have an end are cancelled first.
@@ -330,7 +330,7 @@ class Jobs:
                 for each in jobs if is_interrupted else []:
                     if not each.lease.state.is_unbounded:
                         each.ask("cancel")
-                # `ask` returns a bool, so all of them are asked and looked at again, also those that refuse to leave.
+                # `ask` returns a bool, so all of them are asked and checked again, even if they refuse to leave.
                 endless = [each for each in jobs if each.lease.state.is_unbounded and each.ask("leave") is not None]
                 wait([each.future for each in jobs], _LOOK if endless else None)
         except BaseException:
@@ -365,7 +365,7 @@ def _check_is_published(log: EpochLog, state: JobState) -> None:
 
 
 def _check_has_no_state(memory: Memory, state: JobState, config: JobConfig) -> None:
-    """Refuse to look for the state of a job elsewhere: it would fail, and a job that has failed begins afresh."""
+    """Refuse another location of the state of a job: it would fail, and a failed job begins afresh."""
     if any(index.keys for index in memory.steps.values()):
         was, is_now = (each.files_at or "the storage of the job" for each in (state.config, config))
         raise IllegalStateError(
@@ -375,7 +375,7 @@ def _check_has_no_state(memory: Memory, state: JobState, config: JobConfig) -> N
 
 
 def _check_pipeline(plan: PipelinePlan, state: JobState, receipts: Receipts | None) -> None:
-    """Refuse a pipeline that is not the one whose receipts these are."""
+    """Refuse another pipeline than the pipeline of these receipts."""
     if receipts is not None and shape_of(plan) != state.shape:
         raise IllegalStateError(
             f"{state.title} has still to publish what it wrote before its driver ended, and this is another "
@@ -398,5 +398,5 @@ def _join_at_exit() -> None:
         each.close(is_interrupted=is_interrupted)
 
 
-# Before Python takes away the pools of threads that a run may need, which it does before `atexit`.
+# Before Python shuts down the thread pools that a run may need, which it does before `atexit`.
 getattr(threading, "_register_atexit", atexit.register)(_join_at_exit)

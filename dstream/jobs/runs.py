@@ -1,8 +1,8 @@
 """`JobRun` and `BoundedRun`: one run of a job, from the plan of its pipeline to the commits of its sinks.
 
-Every sink begins, and whatever takes dead letters; the plan runs; the receipts of all are put into one record; every
-sink publishes, in the order of `write_to`, and then the letters of each stage. Until that record is put the run can be
-cancelled and leaves nothing behind. From then on the job is decided: its driver publishes the rest, and reads nothing.
+Every sink begins, and every target of dead letters; the plan runs; all receipts are written to one record; every sink
+publishes, in the order of `write_to`, and then the letters of each stage. Until that record is written the run can be
+cancelled without a trace. From then on the job is decided: its driver publishes the rest, and reads nothing.
 """
 
 from __future__ import annotations
@@ -81,16 +81,16 @@ def _check_that_it_ends(plan: PipelinePlan, call: str) -> None:
 
 
 _LARGEST_PLAN = 8 * 2**20
-"""Bytes above which a pipeline holds data of its own, which records are not for."""
+"""Maximal bytes of a stored pipeline: a larger one contains data, for which records are not intended."""
 
 
 def keep_plan(plan: PipelinePlan, identity: str, records: JobRecords) -> None:
-    """Keep the pipeline of a job for other processes, if it can travel; without it the job runs as well."""
+    """Store the pipeline of a job for other processes, if it can be pickled; the job runs without it as well."""
     data = _pickled(plan)
     with suppress(Exception):
         if 0 < len(data) <= _LARGEST_PLAN:
             records.keep_pickle(identity, "plan", data)
-        else:  # That of the driver before may be another one.
+        else:  # The pipeline of the previous driver may be another one.
             records.forget_pickle(identity, "plan")
 
 
@@ -108,7 +108,7 @@ def written_plan(plan: PipelinePlan) -> bytes:
     """Return a pipeline as a record: the versions of the writer, and a pickle, which is code of those versions.
 
     Raises:
-        Exception: that of an object in it, when it is pickled.
+        Exception: an object in it raised it while it was pickled.
     """
     return f"{_versions()}\n".encode() + dumps(plan)
 
@@ -119,11 +119,11 @@ def read_plan(data: bytes, title: str, load: Callable[[bytes], Any]) -> Pipeline
     Args:
         data: the content of the record.
         title: the name of the job in messages.
-        load: loads a pickle, if the storage lets it.
+        load: loads a pickle, if the storage allows it.
 
     Raises:
         IllegalStateError: other versions wrote it, or it is damaged.
-        TypeError: the storage does not let pickles be loaded.
+        TypeError: the storage does not allow pickles.
     """
     versions, _, pickle = data.partition(b"\n")
     found = versions.decode(errors="replace")
@@ -150,7 +150,7 @@ class Stop:
 
     Attributes:
         is_at_once: it does not end its epoch first.
-        at: when it was asked, by a monotonic clock.
+        at: the time of the request, by a monotonic clock.
     """
 
     def __init__(self, is_at_once: bool) -> None:
@@ -159,12 +159,12 @@ class Stop:
 
     @staticmethod
     def after(before: Stop | None, is_at_once: bool) -> Stop:
-        """Return the request that holds behind the one before: one that stops at once is never taken back."""
+        """Return the effective request after an earlier one: an immediate stop is never revoked."""
         return before if before is not None and (before.is_at_once or not is_at_once) else Stop(is_at_once)
 
 
 class JobRun(Protocol):
-    """One run of a job.
+    """Run of a job.
 
     Attributes:
         stop: the request that it ends, or None.
@@ -177,11 +177,11 @@ class JobRun(Protocol):
     is_decided: bool
 
     def ask_to_stop(self, is_at_once: bool) -> bool:
-        """Ask the run to stop; False if nothing stops it any more. Asked again, it may have to stop sooner."""
+        """Ask the run to stop; False if it cannot be stopped any more. A second request may make it stop sooner."""
         ...
 
     def give_up(self) -> bool:
-        """Make the run void; False if it must be left to end."""
+        """Make the run void; False if it has to end regularly."""
         ...
 
     def cancel(self) -> None:
@@ -196,28 +196,28 @@ class JobRun(Protocol):
         """Run.
 
         Raises:
-            CancelledError: it was asked to stop, and has done so.
+            CancelledError: it has stopped on request.
             JobTakenOverError: another driver has the job.
-            Exception: that of a user's function, or the reason why the job could not run.
+            Exception: the exception of a user's function, or the reason why the job could not run.
         """
         ...
 
 
 class BoundedRun:
-    """One run. It can be asked to stop until it is committed; the output of a void run is thrown away.
+    """Run of a bounded job. It can be asked to stop until it is committed; the output of a void run is discarded.
 
     Args:
         context: has the engine, and the collections that sinks write into.
         plan: the pipeline.
-        job: the id of the job, of which the names of its sinks' jobs are made.
+        job: the id of the job, from which the names of its sinks' jobs are derived.
         epoch: the record of the receipts.
         place: where the user submitted the job.
         move: sets the status of the job.
         counts: whether items are counted.
 
     Attributes:
-        counted: how many items stages have emitted, by their names; and sinks written, in entries for those of maps.
-        edges: how many items arrived by each inbound edge of a vertex of a graph, and were sent by each outbound one.
+        counted: the number of items that stages have emitted, by their names; and sinks written, in entries for maps.
+        edges: the number of items of each inbound and outbound edge of the vertices of graphs.
     """
 
     def __init__(
@@ -250,7 +250,7 @@ class BoundedRun:
     # ------------------------------------------------------------------------------------------------- from outside
 
     def ask_to_stop(self, is_at_once: bool) -> bool:
-        """Ask the run to stop; False if it is decided, or was in a run before."""
+        """Ask the run to stop; False if it is decided, or was decided by an earlier run."""
         with self._lock:
             if self.is_decided or self._epoch.receipts is not None or self.is_void:
                 return False
@@ -275,7 +275,7 @@ class BoundedRun:
         receipts = self._epoch.receipts
         if receipts is None:
             return None
-        # Not strict: `_begin` may have failed at one of them, and the letters follow behind the sinks.
+        # Not strict: `_begin` may have failed at one of them, and the letters follow the sinks.
         sinks = [(write.sink.label, job.is_done) for write, job in zip(self._plan.writes, self._begun, strict=False)]
         return [label for label, is_done in sinks if is_done], [label for label, is_done in sinks if not is_done]
 
@@ -293,9 +293,9 @@ class BoundedRun:
         """Run, and commit.
 
         Raises:
-            CancelledError: it was asked to stop, and has done so.
+            CancelledError: it has stopped on request.
             JobTakenOverError: another driver has the job.
-            Exception: that of a user's function, or the reason why the job could not run.
+            Exception: the exception of a user's function, or the reason why the job could not run.
         """
         try:
             several = self._begin()
@@ -304,13 +304,13 @@ class BoundedRun:
                 if not was_decided or not self._published_before(several):
                     self._run(several, was_decided)
         except BaseException:
-            # Decided output stays for the next driver, which publishes it.
+            # Decided output remains for the next driver, which publishes it.
             if not self.is_decided:
                 self._abort()
             raise
 
     def _staging(self, stage: str, node: Node, delivery: Delivery) -> StagedLetters:
-        """Return the staging of a stage's dead letters: their receipts follow those of the sinks."""
+        """Return the staging of a stage's dead letters: their receipts follow the receipts of the sinks."""
         place = len(self._plan.writes) + len(self._letters)
         self._letters.append(StagedLetters(stage, delivery, self._context, lambda _: self._begun[place]))
         return self._letters[-1]
@@ -330,8 +330,8 @@ class BoundedRun:
     def _published_before(self, several: Several) -> bool:
         """Publish the output that an earlier run has committed; False if that cannot be done any more.
 
-        The output of tasks is removed after a day. Then the sinks that are not done yet take what the sources
-        give now.
+        The output of tasks is removed after a day. Then the sinks that are not done yet write the current items of the
+        sources.
         """
         receipts = self._epoch.receipts
         assert receipts is not None, "the run is decided"
@@ -351,20 +351,20 @@ class BoundedRun:
     def _run(self, several: Several, was_decided: bool) -> None:
         are_open = [number for number, job in enumerate(self._begun) if not job.is_done]
         sinks = range(len(self._plan.writes))
-        # Letters that were decided are those of items that any sink takes, also one that has published.
+        # Decided letters include items of all sinks, even of sinks that have published.
         takes_all = was_decided and any(number not in sinks for number in are_open)
         numbers = [number for number in sinks if takes_all or number in are_open]
-        with self._lock:  # A run that was left behind moves nothing.
+        with self._lock:  # An abandoned run publishes nothing.
             self._check_stop()
             self._move(JobStatus.RUNNING)
         results = self._results(numbers) if numbers else {}
         receipts = {number: results[number] for number in are_open if number in results}
-        packed(receipts)  # Receipts that no record can hold are refused while the output can still be removed.
+        packed(receipts)  # Receipts that do not fit into a record are refused while the output can still be removed.
         # Before the record is written: a cancel in between would remove the output that it names.
         self._decide()
         try:
             self._epoch.commit(receipts)
-        # After any other error the receipts may have arrived, so that their files have to stay.
+        # After any other error the receipts may have been written, so that their files must remain.
         except JobTakenOverError:
             self._abort()
             raise
@@ -372,7 +372,7 @@ class BoundedRun:
         self._publish(several, receipts)
 
     def _results(self, numbers: Sequence[int]) -> dict[int, list[Receipt]]:
-        """Run the plan for some of the sinks, and return the receipts of each, and those of dead letters."""
+        """Run the plan for the sinks `numbers`, and return the receipts of each, and of dead letters."""
         writes: list[PlannedWrite] = [self._plan.writes[number] for number in numbers]
         writers = [self._begun[number].writer for number in numbers]
         plan = self._plan.with_writes(writes)
@@ -390,7 +390,7 @@ class BoundedRun:
         return receipts | self._receipts_of_letters()
 
     def _receipts_of_letters(self) -> dict[int, list[Receipt]]:
-        """Return the receipts of each stage whose letters were not published before, also of one without letters."""
+        """Return the receipts of each stage whose letters were not published before, even if it has no letters."""
         receipts = {}
         for place, letters in enumerate(self._letters, len(self._plan.writes)):
             if not self._begun[place].is_done:
@@ -426,7 +426,7 @@ class BoundedRun:
     def _publish(self, several: Several, receipts: Receipts) -> None:
         steps = steps_of_inputs(several)
         for number in sorted(receipts):
-            # A failure there, such as one of a function that merges, names the step as one in a task does.
+            # A failure in it, as of a function that merges, names the step as a failure in a task does.
             with naming(steps[number]) if number < len(steps) else nullcontext():
                 self._begun[number].commit(receipts[number])
         for each in self._letters:
@@ -435,5 +435,5 @@ class BoundedRun:
     def _abort(self) -> None:
         """Remove the output of the tasks of this run."""
         for job in self._begun:
-            with suppress(Exception):  # A sink of the user's may raise; the others are to be whole all the same.
+            with suppress(Exception):  # A sink of the user's may raise; the others must be aborted nevertheless.
                 job.abort()

@@ -2,7 +2,7 @@
 
 A snapshot is a record `snapshots/...` in the storage of the job, and copies of the files of state that it names.
 `written_snapshot` makes the contents of the record: the fields of `Snapshot`, a record of the log of the job
-(`unbounded.log`) with a whole index, the shape of the pipeline, and the location of the files. The version of the
+(`unbounded.log`) with a complete index, the shape of the pipeline, and the location of the files. The version of the
 format is that of all records of jobs, in the first line of each (`FormattedRecords` in `records`).
 
 Reading a record of another version, or one that is damaged, raises an `IllegalStateError`; lists leave it out and log a
@@ -42,12 +42,12 @@ class Snapshot:
     """The exported state of a job: `JobConfig(initial_snapshot=name)` begins with it.
 
     Attributes:
-        name: that of the user.
+        name: the name from the user.
         job: the id of the job.
-        job_name: that of the job, or None.
-        epoch: how many epochs the job had published or was about to publish.
-        exported_at: when.
-        keys: how many keys each stage had a state of, by the names of the stages.
+        job_name: the name of the job, or None.
+        epoch: the number of epochs that the job had published or was about to publish.
+        exported_at: the time of the export.
+        keys: the number of keys with a state in each stage, by the names of the stages.
     """
 
     name: str
@@ -59,14 +59,14 @@ class Snapshot:
 
 
 class SnapshotRecord(NamedTuple):
-    """A snapshot as it is stored in its record.
+    """Snapshot in its stored form.
 
     Attributes:
         snapshot: its description for the user.
-        record: that of the log of the job, with a whole index.
-        shape: of the pipeline of the job.
+        record: the record of the log of the job, with a complete index.
+        shape: the shape of the pipeline of the job.
         folder: names its files.
-        place: the storage of its files; None: that of the records.
+        place: the storage of its files; None: the storage of the records.
     """
 
     snapshot: Snapshot
@@ -121,14 +121,14 @@ class Snapshots:
         """Copy the state of a job after its last epoch. It replaces a snapshot of the same name.
 
         Args:
-            name: of the snapshot.
-            state: that of the job, which may continue meanwhile.
-            log: that of the job.
+            name: the name of the snapshot.
+            state: the state of the job, which may continue meanwhile.
+            log: the log of the job.
             now: the time.
 
         Raises:
-            IllegalStateError: the job has not begun, or keeps no records; or a file of its state is missing or damaged.
-            TypeError: the name is no text.
+            IllegalStateError: the job has not begun, or has no records; or a file of its state is missing or damaged.
+            TypeError: the name is no string.
             ValueError: it is empty.
         """
         self.check(name, state)
@@ -162,11 +162,11 @@ class Snapshots:
 
     @staticmethod
     def check(name: str, state: JobState) -> None:
-        """Refuse a name that is none, and a job that keeps nothing.
+        """Refuse an invalid name, and a job without records.
 
         Raises:
-            IllegalStateError: the job keeps no records.
-            TypeError: the name is no text.
+            IllegalStateError: the job has no records.
+            TypeError: the name is no string.
             ValueError: it is empty.
         """
         _record_of(name)
@@ -176,13 +176,13 @@ class Snapshots:
             )
 
     def _replace(self, record_name: str, stored: SnapshotRecord) -> None:
-        """Bind the name to this snapshot, and remove the one before."""
+        """Bind the name to this snapshot, and remove the previous one."""
         data = written_snapshot(stored)
         while True:
             found = self._records.read(record_name)
             if self._records.write(record_name, data, 1 if found is None else found.version + 1):
                 break
-        # Behind the record: a process that dies here leaves files that nothing names, and no snapshot without files.
+        # After the record: if the process dies here, orphaned files remain, but no snapshot without files.
         if found is not None:
             self._remove_files(found.data, stored.snapshot.name)
 
@@ -200,7 +200,7 @@ class Snapshots:
         stored = self.find(name)
         if to is not None and (sizes := _sizes_of(stored.memory)):
             _copied(sizes, self._files(stored.place, stored.folder), to)
-        # Epochs and counts are those of the new job; offsets, watermarks and state are kept.
+        # Epochs and counts belong to the new job; offsets, watermarks and state are retained.
         return dataclasses.replace(stored.record, number=0, now=now, published=0, counts={})
 
     def find(self, name: str) -> SnapshotRecord:
@@ -208,7 +208,7 @@ class Snapshots:
 
         Raises:
             IllegalStateError: its record is damaged.
-            ValueError: there is none of that name.
+            ValueError: there is no snapshot of that name.
         """
         found = self._records.read(_record_of(name))
         if found is None:
@@ -217,7 +217,7 @@ class Snapshots:
         return read_snapshot(found.data, name)
 
     def all(self) -> list[Snapshot]:
-        """Return all of them, newest first; one whose record is damaged hides no others, and the log names it."""
+        """Return all snapshots, newest first; damaged records are skipped and logged."""
         snapshots: list[Snapshot] = []
         for record_name in self._records.names("snapshots/"):
             try:
@@ -252,11 +252,11 @@ class Snapshots:
 
 
 def _sizes_of(memory: Memory) -> dict[str, int]:
-    """Return the files that have parts of some state, with how many of their bytes reach to the last of these."""
+    """Return the files with parts of the state, with the number of bytes up to the last part."""
     shards = (shard for index in memory.steps.values() for shard in index.shards)
     sizes: dict[str, int] = {}
     for part in (part for shard in shards for part in shard.parts):
-        # Bytes behind the last of them in a file are of shards that have been written again since.
+        # Bytes after the last part of a file belong to shards that have been rewritten since.
         sizes[part.file] = max(sizes.get(part.file, 0), part.offset + part.length)
     return sizes
 

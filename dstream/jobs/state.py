@@ -77,7 +77,7 @@ _AFTER: dict[JobStatus, frozenset[JobStatus]] = {
     JobStatus.SUSPENDED: _STOPPED | _LEFT | {JobStatus.STARTING, JobStatus.SUSPENDED_EXPORTING_SNAPSHOT},
     JobStatus.SUSPENDED_EXPORTING_SNAPSHOT: frozenset({JobStatus.SUSPENDED, JobStatus.FAILED, JobStatus.CANCELLED}),
     JobStatus.RESTARTING: _STOPPED | _LEFT | {JobStatus.STARTING},
-    # From here on the job is decided: it publishes, and is not cancelled any more.
+    # From now on the job is decided: it publishes, and cannot be cancelled.
     JobStatus.COMPLETING: frozenset({JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.RESTARTING}),
     JobStatus.COMPLETED: frozenset(),
     # A job that failed between the commits of two sinks may be run again, to publish the rest.
@@ -104,9 +104,9 @@ Want = Literal["cancel", "restart", "suspend", "resume", "update", "leave"]
 class Goal(Enum):
     """The desired state of a job, which its driver has one of at a time.
 
-    A request replaces it or is refused, by the table, under one lock, from whichever thread or process; so
-    no request that was taken is lost. The driver acts on its goal at the next border: between two epochs, before a run
-    begins, in the pause before a restart; or at once, where the run is stopped for it.
+    A request replaces it or is refused, by the table, under one lock, for all threads and processes; so no accepted
+    request is lost. The driver acts on its goal at the next boundary: between two epochs, before a run begins, in the
+    pause before a restart; or immediately, if the run is stopped for it.
     """
 
     RUN = "it runs, or waits for its next start"
@@ -148,7 +148,7 @@ _GOALS_AFTER: dict[Goal, dict[Want, Goal]] = {
 
 
 def goal_after(goal: Goal, want: Want) -> Goal | None:
-    """Return the goal that a request makes of another one; None: the request changes nothing, and is not taken."""
+    """Return the goal after a request; None: the request has no effect, and is refused."""
     return _GOALS_AFTER[goal].get(want)
 
 
@@ -157,12 +157,12 @@ class Driver:
     """The process that runs a job.
 
     Attributes:
-        token: of this driver of this job alone.
+        token: unique to this driver of this job.
         host: the name of the machine.
-        machine: distinguishes processes with one number: it is that of the running system, inside one container.
+        machine: distinguishes equal process numbers: the identity of the running system and container.
         process: the number of the process.
-        started: when the process began, in the system's own words; empty where it has none.
-        log: the file that it writes its log into; None if it has none.
+        started: when the process began, in the format of the system; empty if unknown.
+        log: the file of its log; None if it has none.
     """
 
     token: str
@@ -222,7 +222,7 @@ def _started(process: int) -> str:
 
 
 _START = 19
-"""The place of the start among the fields that follow the name of the program, in proc(5)."""
+"""The index of the start among the fields that follow the name of the program, in proc(5)."""
 
 
 @functools.cache
@@ -230,7 +230,7 @@ def _machine() -> str:
     """Return a name that is common to the processes that see each other's process numbers."""
     known = [platform.node()]
     with suppress(OSError):
-        # Numbers of processes begin anew when the system starts, and in each container.
+        # Numbers of processes restart with the system, and in each container.
         known.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
     with suppress(OSError):
         known.append(os.readlink("/proc/self/ns/pid"))
@@ -257,15 +257,15 @@ class JobState:
     """A job as its driver left it.
 
     Attributes:
-        shape: that of its pipeline.
+        shape: the shape of its pipeline.
         driver: the process that runs it, or ran it last.
-        beat_at: when that driver was last known to live, by its own clock.
-        times: when the job reached each status for the last time, by the names of these.
-        epoch: the last one that was committed; 1 for a bounded job whose sinks publish or have published.
-        runs: how often it was started.
-        answered: the number of the last request that its driver has looked at.
-        obeyed: the marks of the requests of other processes that it has obeyed last.
-        metrics: the counts of its last run; of an unbounded job, in all of them.
+        beat_at: the last heartbeat of that driver, by its own clock.
+        times: when the job reached each status for the last time, by the names of the statuses.
+        epoch: the last committed epoch; 1 for a bounded job whose sinks publish or have published.
+        runs: the number of starts.
+        answered: the number of the last request that its driver has handled.
+        obeyed: the marks of the last obeyed requests of other processes.
+        metrics: the counts of its last run; of an unbounded job, of all runs.
         is_unbounded: it runs epoch after epoch.
         log: the number of a record of its log that existed; later ones may exist.
     """
@@ -318,7 +318,7 @@ def written_state(state: JobState) -> bytes:
 
 
 def read_state(data: bytes, wanted: str) -> JobState:
-    """Return the state that a record holds.
+    """Return the state in a record.
 
     Args:
         data: the content of the record.
@@ -386,7 +386,7 @@ def _or_none(value: Any, read: Callable[[Any], T]) -> T | None:
 
 def _moment(value: Any) -> float:
     moment = float(_of(value, int, float))
-    # Written in this way, it refuses NaN as well, which `json` reads.
+    # In this form it refuses NaN as well, which `json` reads.
     if not 0 <= moment < _LAST_MOMENT:
         raise ValueError(f"{moment!r} is no time")
     return moment
@@ -431,7 +431,7 @@ def _shape(content: Any) -> Shape:
 def _metrics(content: Any) -> dict[str, Any]:
     stages = _of(_of(content, dict)["stages"], dict)
     for counts in stages.values():
-        for value in _of(counts, dict).values():  # Of an edge of a graph there is one for each.
+        for value in _of(counts, dict).values():  # Edges of a graph have one number each.
             for each in value if isinstance(value, list) else [value]:
                 _count(each)
     return {"stages": stages, **_metrics_of_epochs(content)}

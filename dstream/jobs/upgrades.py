@@ -40,9 +40,9 @@ class StageVerdict(NamedTuple):
 
     Attributes:
         stage: its name.
-        verdict: `"keeps"` its state; `"starts empty"`, as one that is new; `"dropped"`, with its state;
-            `"refused"`, since its state does not fit the new one.
-        why: in words.
+        verdict: `"keeps"` its state; `"starts empty"`, as a new stage; `"dropped"`, with its state; `"refused"`, since
+            its state does not fit the new stage.
+        why: the reason.
     """
 
     stage: str
@@ -55,8 +55,8 @@ class Memory:
     """The state of a job, by the names of its stages.
 
     Attributes:
-        sources: those that were read.
-        steps: those that keep a state, and where it is.
+        sources: the sources that were read.
+        steps: the steps with state, and its location.
     """
 
     sources: frozenset[str] = frozenset()
@@ -75,7 +75,7 @@ class Memory:
 
     @staticmethod
     def of_records(records: Sequence[LogRecord]) -> Memory:
-        """Return the state in the records since the last one with a whole index."""
+        """Return the state in the records since the last one with a complete index."""
         steps = {step: index_from_plain(plain) for step, plain in (records[0].index or {}).items()}
         for record in records[1:]:
             for step, plain in record.changes.items():
@@ -87,7 +87,7 @@ class Memory:
 
 
 def upgrade_plan(plan: PipelinePlan, shape: Sequence[Sequence[Any]], memory: Memory) -> list[StageVerdict]:
-    """Report the effect on each stage: the stages of the new pipeline in its order, then the ones that it lacks.
+    """Report the effect on each stage: the stages of the new pipeline in its order, then the removed stages.
 
     Args:
         plan: the new pipeline.
@@ -149,7 +149,7 @@ def check_nothing_is_refused(verdicts: Sequence[StageVerdict], title: str) -> No
 
 
 def check_still_fits(plan: PipelinePlan, state: JobState, log: EpochLog) -> None:
-    """Refuse the pipeline of an update that cannot use the state which the job has by now.
+    """Refuse the pipeline of an update that cannot use the current state of the job.
 
     Raises:
         IllegalStateError: a stage is refused; the message contains the reason.

@@ -75,7 +75,7 @@ class EpochMetrics:
 
 
 def _stages(record: LogRecord, states: StatesOfSteps) -> dict[str, dict[str, Any]]:
-    """Return the counts and the sizes of state: the driver has them without a look at the state."""
+    """Return the counts and the sizes of state, which the driver has without reading the state."""
     stages = {stage: dict(counts) for stage, counts in record.counts.items()}
     for step, index in states.indexes.items():
         stages.setdefault(step, {}).update(keys=index.keys, state_bytes=index.size_in_bytes)
@@ -123,7 +123,7 @@ def _in_json(offset: Any) -> Any:
 def _watermarks_of_sources(record: LogRecord) -> dict[str, int]:
     found: dict[str, int] = {}
     for place, time in record.times.items():
-        # The source does not show it any more, so its time does not advance, and nothing waits for it.
+        # The source does not report it any more, so its time does not advance, and nothing waits for it.
         if place.partition in record.sources[place.source].left_out:
             continue
         found[place.source] = min(found.get(place.source, END_OF_TIME), time.watermark)

@@ -49,7 +49,7 @@ class EpochSink(NamedTuple):
 
     Attributes:
         stage: its name.
-        step: the one before a sink, which a failure names.
+        step: the step before a sink, which a failure names.
     """
 
     stage: str
@@ -74,7 +74,7 @@ class EpochSink(NamedTuple):
 
     def publish(self, job: WriteJob[Any], record: LogRecord) -> None:
         """Publish the output that a record names, unless it was published before."""
-        # A failure there, such as one of a function that merges, names the step as one in a task does.
+        # A failure in it, as of a function that merges, names the step as a failure in a task does.
         with nullcontext() if self.step is None else naming(self.step):
             if not job.is_done:
                 _commit(job, record, self.stage)
@@ -95,12 +95,12 @@ def _commit(job: WriteJob[Any], record: LogRecord, stage: str) -> None:
 def show_held(
     ends: Iterable[EpochSink], job: str, *, is_over: bool = False, failed: BaseException | None = None
 ) -> None:
-    """Make sinks publish the output that they buffer of published epochs, if it is time.
+    """Make sinks publish the deferred output of published epochs, if it is due.
 
     Args:
-        ends: where the pipeline writes to.
+        ends: the sinks of the pipeline.
         job: the id of the job.
-        is_over: the run ends, so nothing stays held back.
+        is_over: the run ends, so that all deferred output is published.
         failed: why it ends; a sink that fails now is only logged then.
 
     Raises:
@@ -114,7 +114,8 @@ def show_held(
         try:
             show(end.name(job), is_over=is_over)
         except Exception as error:
-            # The others are asked all the same: output that is hidden at the end of a run may stay so for ever.
+            # The others are called nevertheless: output that is deferred at the end of a run may remain hidden for
+            # ever.
             if failed is None and first is None:
                 first = error
             else:
@@ -132,11 +133,11 @@ class Ran:
     """An epoch that has run and is not committed.
 
     Attributes:
-        record: the one that commits it.
-        states: the state of steps from then on.
-        items: how many items were read of each source, by the name of its stage, as far as that is counted.
-        seconds: how long the engine took.
-        engine: where it ran, if the context has several engines.
+        record: the record that commits it.
+        states: the state of steps after it.
+        items: the number of items read from each source, by the name of its stage, as far as counted.
+        seconds: the time of the engine.
+        engine: the engine that ran it, if the context has several engines.
     """
 
     record: LogRecord
@@ -164,14 +165,14 @@ class EpochRunner:
         job: names the job in its sinks.
         counts: whether the items of all stages are counted; otherwise only those that are read.
         begins: called with each run of the engine before it starts; it may refuse the run.
-        processors: how many processors the vertices of the job have so far.
-        guarantee: the one that processors get.
+        processors: the number of processors of the vertices of the job so far.
+        guarantee: the guarantee that processors receive.
 
     Attributes:
         open_plan: the plan with its sources.
 
     Raises:
-        Exception: that of a source, or of a supplier of processors.
+        Exception: the exception of a source, or of a supplier of processors.
     """
 
     def __init__(
@@ -281,12 +282,12 @@ class EpochRunner:
             news: the input of each source.
             time: the event time of the epoch.
             states: the state of steps, as in `before`.
-            now: the one reading of the clock.
-            engine: where it runs; None: on the one engine of the context.
+            now: the clock time of the epoch.
+            engine: the engine that runs it; None: the only engine of the context.
 
         Raises:
-            IllegalStateError: a sink reports that the epoch was published before, or a source was made anew.
-            Exception: that of a user's function, or the reason why the engine could not run.
+            IllegalStateError: a sink reports that the epoch was published before, or a source was recreated.
+            Exception: the exception of a user's function, or the reason why the engine could not run.
         """
         number, began = before.number + 1, perf_counter()
         try:
@@ -294,8 +295,8 @@ class EpochRunner:
             read = self._places(news)
             receipts = self._results(self._inputs(number, now, news, time, states, read, jobs, engine))
             receipts.update((each.stage, taken) for each in self._letters if (taken := each.taken()))
-            packed(receipts)  # Receipts that no record can hold are refused while the output can still be removed.
-            # Between reads and record: the offsets of a topic that was made anew meanwhile must not be committed.
+            packed(receipts)  # Refuse receipts that are too large while the output can still be removed.
+            # Between reads and record: the offsets of a topic that was recreated meanwhile must not be committed.
             self._sources.check(before.sources)
             record, after = self._record(before, number, now, news, time, read, receipts, states)
         except BaseException:
@@ -303,13 +304,13 @@ class EpochRunner:
             raise
         items, seconds = {stage: self._taken.counts[stage] for stage in news}, perf_counter() - began
         self._small.end(has_few=sum(items.values()) <= _FEW, is_quick=seconds < _QUICK)
-        self._taken = _Taken()  # Else each epoch would have the receipts of the one before, a thousand objects.
+        self._taken = _Taken()  # Otherwise each epoch would refer to the receipts of the previous one.
         return Ran(record, after, items, seconds, engine)
 
     def _begin(self, number: int) -> list[WriteJob[Writer | MapWriter]]:
         self._taken, self._number = _Taken(), number
         for each in self._letters:
-            each.forget()  # An epoch that failed may have left some.
+            each.forget()  # A failed epoch may have left jobs.
         jobs = self._begun[number] = {}
         for write in self._plan.writes:
             jobs[write.stage] = self._begun_job(self._ends[write.stage], number)
@@ -326,7 +327,7 @@ class EpochRunner:
         return job
 
     def _places(self, news: Mapping[str, EpochInput]) -> list[TimedPartition]:
-        """Return the places whose time tasks report."""
+        """Return the partitions whose time tasks report."""
         return [
             TimedPartition(stamp, source, each.partition)
             for stamp, sources in self.open_plan.sources_of.items()
@@ -347,7 +348,7 @@ class EpochRunner:
     ) -> InThisEpoch:
         ends = {(source, each.partition): each.ends for source, some in news.items() for each in some.ranges}
         steps = self.open_plan.steps
-        # A joined side that is read again may be large, however few the items of the epoch are.
+        # A joined side that is read again may be large, even if the epoch has few items.
         is_small = self._small.begin(may_be=engine != "inprocess" and not self._sides.are_due(now))
         self._writers = [counting(job.writer) for job in jobs]
         return InThisEpoch(
@@ -454,7 +455,7 @@ class EpochRunner:
             each.published()
 
     def tidy(self, record: LogRecord, keep: float) -> None:
-        """Make sinks that a record was published to remove some of their garbage older than `keep` seconds.
+        """Make the sinks of a record remove a part of their garbage older than `keep` seconds.
 
         The record is published, so an old file that cannot be read or removed is no reason to fail: it is logged.
         """
@@ -467,7 +468,7 @@ class EpochRunner:
                     _log.warning("stage %r: what is old was not removed: %s", stage, error)
 
     def show_held(self) -> None:
-        """Make sinks publish the output that they buffer of published epochs, if it is time.
+        """Make sinks publish the deferred output of published epochs, if it is due.
 
         Raises:
             Exception: a sink fails.
@@ -477,7 +478,7 @@ class EpochRunner:
     def abort(self, number: int) -> None:
         """Remove the uncommitted output of the tasks of an epoch."""
         for job in self._begun.pop(number, {}).values():
-            with suppress(Exception):  # A sink of the user's may raise; the others are to be whole all the same.
+            with suppress(Exception):  # A sink of the user's may raise; the others must be aborted nevertheless.
                 job.abort()
 
 

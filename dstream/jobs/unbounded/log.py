@@ -1,6 +1,6 @@
 """`EpochLog` and `LogRecord`: the commits of a job's epochs, as plain data in a log of records.
 
-A driver that takes a job over puts an empty record under its own token. From then on the driver before it cannot put
+A driver that takes over a job writes an empty record under its own token. From then on the previous driver cannot write
 one: its number is taken.
 """
 
@@ -40,7 +40,7 @@ __all__ = [
 
 
 class TimedPartition(NamedTuple):
-    """A partition of a source, as one stage that gives timestamps sees it: it has a watermark of its own."""
+    """A partition of a source, as seen by one stage that assigns timestamps; it has its own watermark."""
 
     stamp: str
     source: str
@@ -52,8 +52,8 @@ class PlaceTime(NamedTuple):
 
     Attributes:
         watermark: of the partition; it never decreases.
-        policy: pickled, as the last range left it.
-        heard_at: the reading of the clock when the partition last gave an item, or was found.
+        policy: pickled, after the last range.
+        heard_at: the clock time of the last item of the partition, or of its discovery.
     """
 
     watermark: int
@@ -65,12 +65,12 @@ class SourceMark(NamedTuple):
     """The position of a job in a source.
 
     Attributes:
-        offsets: of each partition, behind what was read of it.
+        offsets: the offset of each partition after the items that were read.
         has_ended: no items will arrive from it any more.
-        found_at: the reading of the clock when the job first saw the source.
-        left_out: the partitions that the source does not show any more, with the reading of the clock when that was
-            noticed. They hold no time back, and resume where they were if they are shown again.
-        identity: that to which the offsets belong, in words of the source, of each of its parts if it has them; empty:
+        found_at: the clock time when the job first saw the source.
+        left_out: the partitions that the source no longer reports, with the clock time when that was noticed. They do
+            not hold the watermark back, and resume at their offset if they reappear.
+        identity: the identity of the source to which the offsets belong, of each of its parts if it has parts; empty:
             it has none.
     """
 
@@ -86,12 +86,12 @@ class SourceMark(NamedTuple):
 
 
 class StepMark(NamedTuple):
-    """The watermark and the deadlines of a step behind an epoch.
+    """The watermark and the deadlines of a step after an epoch.
 
     Attributes:
         watermark: at the end of the epoch.
-        deadline: the least watermark at which something happens there without an item; None: nothing waits.
-        clock_deadline: the same of the clock.
+        deadline: the least watermark at which the step acts without an item; None: no timer is pending.
+        clock_deadline: the same for the clock.
     """
 
     watermark: int
@@ -101,23 +101,24 @@ class StepMark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """One record of the log of a job.
+    """Record of the log of a job.
 
     Attributes:
-        number: of the epoch; the log has no gaps.
-        token: that of the driver that put it.
-        now: the one reading of the clock of the epoch, in seconds since 1970.
-        published: how many epochs have run so far; records by which a driver claims the job are none.
+        number: the number of the epoch; the log has no gaps.
+        token: the token of the driver that wrote it.
+        now: the clock time of the epoch, in seconds since 1970.
+        published: the number of epochs that have run so far, without records by which a driver claims the job.
         sources: how far each has been read, by the name of its stage.
         times: the watermarks.
         steps: the steps over epochs, by their names.
-        receipts: those of the sinks, by the names of their stages; empty if nothing ran.
-        changes: where the state of steps went in this epoch, in the terms of the state.
-        index: where all of it is, in the same terms; None: the records since the last checkpoint contain it together.
-        counts: the items that stages emitted so far, late ones, their dead letters, and items by the edges of vertices.
-        clock: the greatest timestamp before which all events are in committed epochs; None: none is known yet.
-        is_claim: nothing ran; a driver has put it to become the one that decides.
-        lease: the version of the lease with which its driver began; that of a later driver is greater.
+        receipts: the receipts of the sinks, by the names of their stages; empty if nothing ran.
+        changes: the locations of the changes of state in this epoch.
+        index: the locations of the complete state; None: the records since the last checkpoint contain it together.
+        counts: the items that stages emitted so far, late items, their dead letters, and items by the edges of
+            vertices.
+        clock: the greatest timestamp before which all events are in committed epochs; None: unknown.
+        is_claim: nothing ran; a driver has written it to claim the job.
+        lease: the version of the lease with which its driver began; a later driver has a greater version.
     """
 
     number: int
@@ -137,7 +138,7 @@ class LogRecord:
 
     def claimed(self, number: int, token: str, now: float, lease: int = 0) -> LogRecord:
         """Return the record by which another driver begins to decide: the same, with nothing to publish."""
-        # The clock of this machine may be behind that of the driver before, and the time of a job never decreases.
+        # The clock of this machine may lag the clock of the previous driver, and the time of a job never decreases.
         now = max(now, self.now)
         claim = dataclasses.replace(self, number=number, token=token, now=now, lease=lease, is_claim=True)
         return dataclasses.replace(claim, receipts={}, changes={}, index=None)
@@ -176,7 +177,7 @@ def read_record(data: bytes, number: int, job: str) -> LogRecord:
     """
     try:
         record = _record(unpacked(data))
-        # A copy under another name is a whole record, but not that of this epoch.
+        # A copy under another name is a complete record, but not of this epoch.
         if record.number != number:
             raise ValueError(f"it is that of the epoch {record.number}")
     except Exception as error:  # msgpack has exceptions of its own
@@ -197,15 +198,15 @@ def _record(content: Any) -> LogRecord:
 
 
 EPOCHS_PER_CHECKPOINT = 100
-"""Each record whose number this divides can be started from alone."""
+"""A job can start from each record whose number is a multiple of this."""
 
 
 class Claim(NamedTuple):
-    """The record by which a driver becomes the one that commits, and the record before.
+    """The record by which a driver claims the right to commit, and the previous record.
 
     Attributes:
-        before: the last record before; in a job that is new, `mine`.
-        mine: the record that this driver has put. It is never looked up: another driver may have taken over since.
+        before: the previous record; in a new job, `mine`.
+        mine: the record that this driver has written. It is never read again: another driver may have taken over since.
     """
 
     before: LogRecord
@@ -222,9 +223,9 @@ class EpochLog:
     Records are stored apart from those of `JobRecords`, whose names are listed to find jobs.
 
     Args:
-        records: those of the storage.
+        records: the records of the storage.
         job: its id.
-        token: that of the driver.
+        token: the token of the driver.
         lease: the version of the lease with which the driver began.
     """
 
@@ -243,7 +244,7 @@ class EpochLog:
         """Return the last record; None if there is none.
 
         Args:
-            hint: the number of a record that existed; those behind it are looked at one by one.
+            hint: the number of a record that existed; later records are read one by one.
         """
         # A record below the floor may still exist, and counts no more.
         found = self.read(max(hint, self.floor()))
@@ -254,7 +255,7 @@ class EpochLog:
         return found
 
     def since_checkpoint(self, last: LogRecord) -> list[LogRecord]:
-        """Return the records from the last one with a whole index up to `last`.
+        """Return the records from the last one with a complete index up to `last`.
 
         Raises:
             IllegalStateError: one of them was removed.
@@ -273,8 +274,8 @@ class EpochLog:
     def last_run(self, last: LogRecord) -> LogRecord:
         """Return the record of the last epoch that ran, which may have to be published still.
 
-        A driver may have died between its claim and that. All epochs before a record by which the job resumes at an
-            earlier epoch, or with another pipeline, are published: that record has a whole index.
+        A driver may have died between its claim and the publication. All epochs before a record by which the job
+        resumes at an earlier epoch, or with another pipeline, are published: that record has a complete index.
         """
         found = last
         while found.is_claim and found.index is None and found.number:
@@ -291,13 +292,13 @@ class EpochLog:
         first: Callable[[], LogRecord],
         may: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> Claim:
-        """Become the driver that decides, until another one puts a record behind that of this one.
+        """Claim the job, until another driver writes a record after the record of this one.
 
         Args:
             hint: as for `last`.
             now: reads the clock.
-            first: makes the record from which a new job begins, number 0.
-            may: is entered while a record is put; raises for a driver that was replaced.
+            first: creates the record from which a new job begins, number 0.
+            may: is entered while a record is written; raises for a driver that was replaced.
 
         Raises:
             JobTakenOverError: a driver that took the lease later has claimed already, while this one paused.
@@ -312,7 +313,7 @@ class EpochLog:
                 if last.lease > self._lease:
                     raise self._taken_over(last.number + 1)
                 before, mine = last, last.claimed(last.number + 1, self._token, now(), self._lease)
-                # If the number is taken meanwhile, the next look begins here, and not at the old hint.
+                # If the number is taken meanwhile, the next search begins here, and not at the old hint.
                 hint = last.number
             with may():
                 is_put = self._put(mine)
@@ -330,7 +331,7 @@ class EpochLog:
             raise self._taken_over(record.number)
 
     def check_is_last(self, record: LogRecord, failure: Exception) -> None:
-        """Raise that another driver has the job if it has put a record behind this one: no failure counts then.
+        """Raise an error if another driver has written a record after this one: then no failure counts.
 
         It may have removed it again, if this one paused for longer than records are kept.
 
@@ -350,7 +351,7 @@ class EpochLog:
         )
 
     def _put(self, record: LogRecord) -> bool:
-        """Put a record; False if its number is taken, or was once: one that was folded is free again."""
+        """Write a record; False if its number is taken, or was: the number of a removed record is free again."""
         if not self._put_if_absent(record):
             return False
         # Read after the write: the floor rises before records are removed, so it shows whether the number was used.
@@ -383,11 +384,11 @@ class EpochLog:
         Of a thousand records ten are read: epochs and clock increase.
 
         Raises:
-            ValueError: there is none, or none any more.
+            ValueError: there is no such record, or it was removed.
         """
         found: LogRecord | None
         if not isinstance(start, datetime) and start < _FIRST_TIME:
-            # A claim has the number of the epoch before it: the first record with a number is that of the epoch.
+            # A claim has the number of the epoch before it: the first record with a number is the record of the epoch.
             found = self._first_where(lambda record: record.published >= start)
             found = found if found is not None and found.published == start else None
         else:
@@ -405,7 +406,7 @@ class EpochLog:
         return self.read(number) if number >= self.floor() else None
 
     def _first_where(self, is_so: Callable[[LogRecord], bool]) -> LogRecord | None:
-        """Return the first record for which something holds that holds for all after it, too."""
+        """Return the first record that satisfies a monotonic predicate."""
         floor = self.floor()
         numbers = [number for number in self.numbers() if number >= floor]
 
@@ -441,12 +442,12 @@ class EpochLog:
             number += 1
 
     def numbers(self) -> list[int]:
-        """Return the numbers of all records; this lists them, which may take long."""
+        """Return the numbers of all records; this lists them, which may be slow."""
         floor = self.floor()
         return [number for number in self._listed() if number >= floor]
 
     def numbers_before_floor(self) -> list[int]:
-        """Return the numbers of records that count no more, and still exist; this lists all, which takes long."""
+        """Return the numbers of obsolete records that still exist; this lists all, which is slow."""
         listed = self._listed()
         floor = self.floor()
         return [number for number in listed if number < floor]
@@ -462,7 +463,7 @@ class EpochLog:
 
 
 class UnkeptRecords:
-    """Records that one thread keeps for itself."""
+    """Records in the memory of one thread."""
 
     def __init__(self) -> None:
         self._retained: dict[str, Record] = {}
@@ -479,7 +480,7 @@ class UnkeptRecords:
         return version == there + 1
 
     def names(self, prefix: str = "") -> list[str]:
-        """Return the names that begin in some way, sorted."""
+        """Return the names that begin with `prefix`, sorted."""
         return sorted(name for name in self._retained if name.startswith(prefix))
 
     def remove(self, name: str) -> None:

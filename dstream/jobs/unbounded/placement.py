@@ -1,7 +1,7 @@
 """`EpochPlacement`: the choice of the engine of each epoch by its load; `EngineChoice`: the same for one run of a job.
 
-An epoch here costs milliseconds, and one on Spark 50 to 150 ms, however few its items are. So Spark is for loads that
-one process does not keep up with.
+An epoch in this process costs milliseconds, and on Spark 50 to 150 ms, even with few items. So Spark is for loads that
+exceed one process.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class EpochLoad(NamedTuple):
     """The load of one epoch.
 
     Attributes:
-        began: the reading of a monotonic clock at its start.
-        seconds: how long it took.
-        items: how many it read.
-        left: the backlog behind them that the next epoch may read, as far as it is known.
+        began: the time of a monotonic clock at its start.
+        seconds: its duration.
+        items: the number of items that it read.
+        left: the backlog that the next epoch may read, as far as it is known.
         has_more: a source that does not know its backlog returned all items that the epoch could take.
     """
 
@@ -47,36 +47,36 @@ class EpochLoad(NamedTuple):
 
 
 _BACKLOG = 0.3
-"""Seconds of work in the backlog of an epoch that are a high load: more than an epoch usually takes."""
+"""Seconds of work in the backlog that count as a high load: more than an epoch usually takes."""
 _SHARE, _LONG, _IN_A_ROW = 0.8, 0.1, 3
-"""The share of the time, and the seconds, that an epoch takes which is heavy; *n* of them in a row are a high load."""
+"""The share of the time, and the seconds, of a heavy epoch; *n* of them in a row are a high load."""
 _LONGEST_CONSTANT = 0.02
-"""Seconds that the shortest epoch takes for itself at most, as far as nothing else is known: the rest is its items'."""
+"""Limit of the constant seconds of the shortest epoch, by default: the rest is the cost of its items."""
 _RECENT = 5
-"""Epochs of which the quickest shows the cost of an item: other delays of an epoch are not that of its items."""
+"""Number of epochs of which the fastest shows the cost of an item: other delays are not caused by items."""
 _MANY = 1_000
 """Items of which one epoch shows the cost of the next ones; of fewer, two in a row do."""
 _RISING = 0.5
 """The part of a high load at which Spark begins to start."""
 _CALM = 0.4
-"""The share of a core that the items take at a low load: half of a high one, so that epochs do not move to and fro."""
+"""The share of a core that the items take at a low load: half of a high one, so that epochs do not alternate."""
 _HALF_LIFE = 3.0
 """Seconds after which the load of the past counts half."""
 _STAY, _LONGEST_STAY, _SOON = 10.0, 50.0, 60.0
-"""Seconds that epochs stay on Spark at least; it doubles, up to a limit, when they return within a minute."""
+"""Minimal seconds that epochs remain on Spark; it doubles, up to a limit, when they return within a minute."""
 _FIRST_EPOCHS, _SLOWER, _IN_A_ROW_SLOWER = 3, 1.2, 5
-"""Epochs behind a move that do not count, since workers start; by which factor, and how often in a row, is too slow."""
+"""Epochs after a move that do not count, since workers start; factor and number in a row that are too slow."""
 
 
 class EpochPlacement:
     """The engine of the next epoch of a job.
 
     Epochs begin in this process. They move to Spark when their backlog, or the share of the time that they take, is
-    high. They return when the items that arrive would take little of a core here, as the epochs before the move have
-    shown, or when Spark turns out to be no faster.
+    high. They return when the arriving items would take a small share of a core in this process, by the epochs before
+    the move, or when Spark is no faster.
 
     Attributes:
-        engine: that of the next epoch.
+        engine: the engine of the next epoch.
     """
 
     def __init__(self) -> None:
@@ -99,14 +99,14 @@ class EpochPlacement:
         return self._load >= _RISING
 
     def is_lasting(self, start: float) -> bool:
-        """Return whether the load is expected to be still there when Spark has started.
+        """Return whether the load is expected to last until Spark has started.
 
-        A backlog that is worked off before is no reason to start it; items that keep arriving are.
+        A backlog that is processed before is no reason to start it; a high rate of arrival is.
 
         Args:
-            start: seconds that a start takes.
+            start: seconds of a start.
         """
-        # The least of several: epochs of few items, with which a job begins, show little of the cost of each of many.
+        # The minimum of several: epochs of few items, with which a job begins, are a poor estimate of the cost of many.
         return self.is_rising and (min(self._backlogs) >= start or self._arriving >= _CALM)
 
     @property
@@ -119,20 +119,20 @@ class EpochPlacement:
         return self.engine == "spark" and now - self._moved > _SOON
 
     def after(self, load: EpochLoad) -> None:
-        """Take the load of an epoch, which ran on `engine`."""
+        """Record the load of an epoch, which ran on `engine`."""
         is_here = self.engine == "inprocess"
         if is_here and load.items > 0:
             self._learn(load)
         ended = load.began + load.seconds
         interval = max(load.seconds, ended - self._ended, 1e-3)
-        # Few items in a long epoch show little of a backlog: behind a pause of the machine, the next one reads it all.
+        # Few items in a long epoch are no sign of a backlog: after a pause of the machine, the next epoch reads it all.
         left = load.left if load.items >= _MANY else min(load.left, self._left)
         arrived = max(0.0, load.items + load.left - self._left)
         self._left = load.left
         work, backlog = load.items * self._of_each, left * self._of_each
         weight = 1 - 0.5 ** (interval / _HALF_LIFE)
         self._share += weight * (work / interval - self._share)
-        # At most one core: items that arrive at once are a backlog, and not the rate of arrival.
+        # At most one core: a burst of items is a backlog, and not the rate of arrival.
         self._arriving += weight * (min(arrived * self._of_each / interval, 1.0) - self._arriving)
         self._ended = ended
         self._backlogs.append(backlog)
@@ -142,7 +142,7 @@ class EpochPlacement:
         else:
             self._load = 1.0 if load.has_more else backlog / _BACKLOG
             self._since_move += 1
-            # Of few items without a backlog, an epoch on Spark is always slower; the load is low then.
+            # For few items without a backlog, an epoch on Spark is always slower; the load is low then.
             is_slow = load.seconds > _SLOWER * (work + self._costs.of_itself) and (load.left > 0 or work >= _LONG / 2)
             self._slower = self._slower + 1 if is_slow and self._since_move > _FIRST_EPOCHS else 0
 
@@ -151,9 +151,8 @@ class EpochPlacement:
         self._costs = self._costs.after(load.items, load.seconds)
         self._shortest = min(self._shortest, load.seconds)
         self._recent.append(load)
-        # A pause of the machine, charged to two items, would move a job that has no work; and keep it away, since
-        # nothing is measured of this process while it runs elsewhere. Epochs of few items show little beside those of
-        # many.
+        # A pause of the machine, charged to two items, would move an idle job; and keep it on Spark, since this process
+        # is not measured meanwhile. Epochs of few items are poor estimates.
         most = max(each.items for each in self._recent)
         constant = min(self._shortest, self._costs.of_itself or self._shortest)
         least = min((each.seconds - constant) / each.items for each in self._recent if 2 * each.items >= most)
@@ -163,7 +162,7 @@ class EpochPlacement:
         """Choose the engine of the epoch that begins now, and return it.
 
         Args:
-            now: the reading of the monotonic clock.
+            now: the time of the monotonic clock.
             is_spark_running: epochs can run there.
         """
         if self.engine == "inprocess":
@@ -174,7 +173,7 @@ class EpochPlacement:
         return self.engine
 
     def _move(self, now: float) -> None:
-        # Soon behind a return, the load was not as low as it looked.
+        # Soon after a return, the load was higher than estimated.
         self._stay = min(2 * self._stay, _LONGEST_STAY) if now - self._returned < _SOON else _STAY
         self.engine, self._moved = "spark", now
         self._heavy = self._slower = self._since_move = 0
@@ -192,7 +191,7 @@ class EpochPlacement:
 
 
 def _is_heavy(seconds: float, interval: float, work: float) -> bool:
-    """Return whether an epoch takes most of the time, because of its items: Spark would not make the rest shorter."""
+    """Return whether an epoch takes most of the time because of its items: Spark would not shorten the rest."""
     return seconds >= _LONG and seconds >= _SHARE * interval and 2 * work >= seconds
 
 
@@ -201,7 +200,7 @@ class EngineChoice:
 
     Args:
         job: its id, for messages.
-        engine: gives that of the context; another job may renew it.
+        engine: returns the engine of the context; another job may renew it.
         wants_small_here: small epochs run in this process although Spark is a cluster.
         obstacle: returns why epochs cannot move from this process to Spark; an empty string if they can.
     """
@@ -221,7 +220,7 @@ class EngineChoice:
 
     @property
     def _engines(self) -> EnginesOfEpochs | None:
-        """The engine of the context, if it is one of several; a context keeps its kind."""
+        """The engine of the context, if it has several; the kind of a context is fixed."""
         engine = self._engine()
         return engine if isinstance(engine, EnginesOfEpochs) else None
 
@@ -247,11 +246,11 @@ class EngineChoice:
     def _is_spark_running(self, engines: EnginesOfEpochs) -> bool:
         """Return whether epochs can run on Spark, if they may have to; it begins to start if the load rises."""
         if self._placement.engine == "inprocess" and not self._placement.is_rising:
-            return False  # Java, or a server, is not asked each time that sources are.
+            return False  # Java, or a server, is not called with each poll of the sources.
         status = engines.spark_status(start=False)
         if status == "stopped" and not self._placement.is_lasting(engines.spark_start_seconds()):
             return False
-        # Asked before the start: a job that has to stay here needs no Spark.
+        # Checked before the start: a job that has to remain in this process needs no Spark.
         if status == "stopped" and not self._is_pinned_here():
             status = engines.spark_status(start=True)
         if status == "absent" and not self._has_reported_absence:
@@ -266,7 +265,7 @@ class EngineChoice:
         return self._pinned == "inprocess"
 
     def after(self, load: EpochLoad) -> None:
-        """Take the load of an epoch."""
+        """Record the load of an epoch."""
         if self._pinned is not None or self._engines is None:
             return
         self._placement.after(load)
@@ -281,22 +280,22 @@ class EngineChoice:
         if self._pinned is not None or engines is None or self._placement.engine == "spark":
             return False
         while (status := engines.spark_status(start=True)) == "starting":
-            time.sleep(_PAUSE)  # Nothing runs here meanwhile.
+            time.sleep(_PAUSE)  # Nothing runs in this process meanwhile.
         if status == "absent":
-            return False  # The error about the keys is clearer than a start of Spark that was not asked for.
+            return False  # The error about the keys is clearer than an unrequested start of Spark.
         self._pinned = "spark"
         kept_shards.forget(self._job)
         return True
 
     def return_here(self, error: Exception) -> bool:
-        """Run all further epochs in this process if the first one on Spark failed by its place.
+        """Run all further epochs in this process if the first one on Spark failed because of Spark.
 
         Args:
-            error: the failure, such as a file of the state that workers do not see; one of a user's function is none
-                of the place.
+            error: the failure, such as a file of the state that workers cannot read; a failure of a user's function
+                does not count.
 
         Returns:
-            Whether they run here from now on, with the one that failed.
+            Whether they run in this process from now on, including the failed one.
         """
         if self._pinned is not None or self._has_run_there or self._placement.engine != "spark":
             return False
@@ -310,7 +309,7 @@ class EngineChoice:
 _OF_THE_PLACE = (DStreamError, ImportError, OSError)
 """Kinds of errors of an epoch that may run where another one has failed."""
 _PAUSE = 0.05
-"""Seconds between two looks at a start of Spark that epochs wait for."""
+"""Seconds between two polls of a start of Spark that epochs wait for."""
 _PLACES = {"inprocess": "in this process", "spark": "on Spark"}
 
 
@@ -319,8 +318,8 @@ def obstacle_to_moving(job: str, version: str, parts: Iterable[Any]) -> str:
 
     Args:
         job: its id.
-        version: that of its states.
-        parts: the parts of this process that tasks need, such as the files of the state.
+        version: the version of its states.
+        parts: the resources of this process that tasks need, such as the files of the state.
     """
     for each in parts:
         try:

@@ -1,6 +1,6 @@
 """`OpenPlan` and `epoch_plan`: the plan of a job with its sources opened, and the plan of each epoch.
 
-A vertex without a parallelism of its own keeps that with which the job began: each processor restores its own state.
+A vertex without an explicit parallelism retains the initial one of the job: each processor restores its own state.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def check_sinks(plan: PipelinePlan, call: str) -> None:
         call: the method, for the message.
 
     Raises:
-        UnsupportedError: one of them means all items of a job at once; the message contains what to use.
+        UnsupportedError: a sink needs all items of a job; the message names the alternative.
     """
     for write in plan.writes:
         instead = getattr(write.sink, "instead_of_epochs", None)
@@ -74,20 +74,20 @@ def check_sinks(plan: PipelinePlan, call: str) -> None:
 
 
 Processors = Mapping[tuple[str, str], int]
-"""The number of processors of a vertex, by the name of its stage, which is empty for those of a graph, and its own."""
+"""The number of processors of a vertex, by the name of its stage, which is empty in a graph, and its own name."""
 
 
 def steps_of_plan(plan: PipelinePlan, memory: Mapping[str, ShardIndex]) -> dict[str, StateOperator]:
-    """Return the operators of a plan whose state outlives an epoch, by the names under which it is found again.
+    """Return the operators of a plan whose state outlives an epoch, by the names under which it is stored.
 
     Args:
-        plan: that of the job, or one with which the job may continue.
-        memory: where the state of the steps of the job is.
+        plan: the plan of the job, or a plan with which it may continue.
+        memory: the locations of the state of its steps.
     """
     processors = processors_of(memory)
     core = in_steps(
         rewrite(plan.several([None] * len(plan.writes))),
-        # Nothing runs here, so any number does for processors that the job does not have yet.
+        # Nothing runs here, so the number of new processors is arbitrary.
         lambda node: with_parallelism(with_kept_parallelism(node, processors), 1),
     )
     return {each.stage: each.operator for each in topological(core) if isinstance(each, OverEpochs)}
@@ -108,11 +108,11 @@ def processors_of(memory: Mapping[str, ShardIndex]) -> Processors:
 
 
 def with_kept_parallelism(node: ProcessorGraph, processors: Processors) -> VertexGraph:
-    """Return the graph of an operation, in which each vertex without a number has that of the job, if it has one.
+    """Return the graph of an operation, in which each vertex without a number has the number of the job, if known.
 
     Args:
         node: the operation.
-        processors: of the job; one that is new to it has as many as that vertex which has most.
+        processors: the numbers of the job; a new vertex has the maximum of the others.
     """
     most = max(processors.values(), default=-1)
     vertices = (
@@ -130,16 +130,16 @@ class OpenPlan:
 
     Attributes:
         several: the plan in core operations.
-        sources: those that are read epoch by epoch, by the name of the stage.
+        sources: the sources that are read epoch by epoch, by the name of the stage.
         reads: the names of these stages, by the `id` of the operation.
-        stamps: the stages that give timestamps, by their names.
+        stamps: the stages that assign timestamps, by their names.
         steps: the operators whose state outlives an epoch, by the names of their stages.
-        sources_of: the sources whose items each of `stamps` sees.
-        stamps_of: which of `stamps` lead to each of `steps`.
-        inputs_of: the sources whose items arrive by each input of a step, for steps that are called when an input ends;
-            and the steps of other graphs whose processors run for ever, from which items arrive.
+        sources_of: the sources upstream of each of `stamps`.
+        stamps_of: the `stamps` upstream of each of `steps`.
+        inputs_of: the sources upstream of each input of a step, for steps that are called when an input ends; and the
+            upstream steps of other graphs whose processors run for ever.
         read_steps: the calls that read them, by the names of their stages.
-        refreshed: the seconds after which sides of joins are read again, by the `id` of what keeps them.
+        refreshed: the seconds after which sides of joins are read again, by the `id` of their cache.
     """
 
     several: Several
@@ -173,14 +173,14 @@ def open_plan(
     """Open the sources and services of a plan, and find the edges of its operations.
 
     Args:
-        plan: of a job without an end.
+        plan: the plan of an unbounded job.
         context: opens sources.
-        ready: gives the graphs of processors as they are to run.
-        guarantee: the one that processors get.
+        ready: returns the graphs of processors as they will run.
+        guarantee: the guarantee that processors receive.
 
     Raises:
-        SourceError: a source is not there.
-        UnsupportedError: a bounded source is both a side of a join that is kept and a stream.
+        SourceError: a source does not exist.
+        UnsupportedError: a bounded source is both a cached side of a join and a stream.
     """
     several = plan.several([None] * len(plan.writes))
     is_open = opened(several, context)
@@ -225,7 +225,7 @@ def _origins_of(root: Node, step: Step, reads: Mapping[int, str]) -> frozenset[s
 
 
 def _refreshed(order: Sequence[Node]) -> dict[int, float]:
-    """Return how long sides of joins are kept that are read again, with all that is kept above them."""
+    """Return the lifetimes of sides of joins that are read again, with all caches above them."""
     found: dict[int, float] = {}
     for join in order:
         if isinstance(join, HashJoin) and join.refresh_every is not None:
@@ -235,10 +235,10 @@ def _refreshed(order: Sequence[Node]) -> dict[int, float]:
 
 
 def _with_kept_sides(several: Several) -> Several:
-    """Return the plan in which the right side of a hash join is read in the first epoch, and kept for others.
+    """Return the plan in which the right side of a hash join is read in the first epoch, and cached for others.
 
     A driver that resumes the job reads it again. A side that several joins read is computed once in each run (`Fork`),
-    and so is not kept by itself.
+    and so is not cached separately.
     """
     return cast(Several, fold(several, _with_kept_side))
 
@@ -246,7 +246,7 @@ def _with_kept_sides(several: Several) -> Several:
 def _with_kept_side(node: Node, inputs: Sequence[Node]) -> Node:
     made = node.reading(inputs)
     if isinstance(made, HashJoin) and made.refresh_every is not None:
-        # A side with caches of its own for rows that others cache too: they do not read them again.
+        # A side with separate caches for rows that others cache too: they do not read them again.
         made = replace(made, right=fold(made.right, _with_own_cache))
     if isinstance(made, HashJoin) and (not isinstance(made.right, Cache) or isinstance(made.right, Fork)):
         made = replace(made, right=Cache(made.right, CacheIdentity(), step=made.right.step))
@@ -254,7 +254,7 @@ def _with_kept_side(node: Node, inputs: Sequence[Node]) -> Node:
 
 
 def _with_own_cache(node: Node, inputs: Sequence[Node]) -> Node:
-    made = node.reading(inputs)  # What reads stays itself: others may not read it as a stream.
+    made = node.reading(inputs)  # The read is not copied: others may not read it as a stream.
     return replace(made, identity=CacheIdentity()) if isinstance(made, Cache) else made
 
 
@@ -274,7 +274,7 @@ def _names_of_sources(plan: PipelinePlan, before: Sequence[Node], after: Sequenc
 
 
 def _passing(core: Node) -> tuple[list[Read], set[int]]:
-    """Return the reads whose items pass by, epoch after epoch, and the `id` of those that a join keeps."""
+    """Return the reads that are streamed, epoch after epoch, and the `id` of the reads that a join caches."""
     passing, held = [core], list[Node]()
     found: dict[int, Read] = {}
     for node in _reached(passing, held):
@@ -287,8 +287,8 @@ def _reached(stack: list[Node], held: list[Node], until: type[Any] | tuple[()] =
     """Yield each operation once, without the right sides of hash joins, which are appended to `held`.
 
     Args:
-        stack: where to begin.
-        held: takes the sides.
+        stack: the first operations.
+        held: collects the sides.
         until: the kind of operations whose inputs are left out.
     """
     seen: set[int] = set()
@@ -299,7 +299,7 @@ def _reached(stack: list[Node], held: list[Node], until: type[Any] | tuple[()] =
         seen.add(id(node))
         yield node
         if not isinstance(node, until):
-            # The buffer of a join is no stream, so no time of its sources counts here.
+            # The buffer of a join is no stream, so the time of its sources does not count.
             held.extend(node.broadcast_inputs())
             stack.extend(reversed(node.streamed_inputs()))
 
@@ -321,16 +321,16 @@ class InThisEpoch:
     """The operations that one epoch puts into a plan.
 
     Attributes:
-        ranges: of each source, by the name of its stage.
-        times: of the partitions that are read.
+        ranges: the ranges of each source, by the name of its stage.
+        times: the times of the partitions that are read.
         step_times: the time of each step over epochs, by its name.
         states: their states.
         writers: one for each end of the plan.
-        take_time: takes the new times of partitions.
-        take_step: takes the receipts of steps.
-        kept: which reading of a side of a join counts, by the `id` of what keeps it; others count for good.
-        is_small: the epoch is expected to be so small that one task takes it.
-        engine: where it runs; None: on the one engine of the context.
+        take_time: receives the new times of partitions.
+        take_step: receives the receipts of steps.
+        kept: the valid reading of a side of a join, by the `id` of its cache; others are permanent.
+        is_small: the epoch is expected to be small enough for one task.
+        engine: the engine that runs it; None: the only engine of the context.
     """
 
     ranges: Mapping[str, Sequence[Range]]
@@ -348,8 +348,8 @@ class InThisEpoch:
 def epoch_plan(plan: OpenPlan, epoch: InThisEpoch) -> Several:
     """Return the plan of one epoch.
 
-    A stage that gives timestamps is copied for each range, with all that is before it, so that each range has
-    a time of its own.
+    A stage that assigns timestamps is copied for each range, with all upstream operations, so that each range has its
+    own time.
 
     Raises:
         UnsupportedError: something other than steps item by item is before such a stage.
@@ -417,7 +417,7 @@ class _Filling:
         if isinstance(node, Read):
             stage = self._plan.reads[id(node)]
             ranges = self._epoch.ranges.get(stage, ())
-            # Without a range one copy is left, so that the operations behind it have an input.
+            # Without a range one copy remains, so that downstream operations have an input.
             return [_Copy(stage, each, _reading(node, each.items)) for each in ranges] or [
                 _Copy(stage, None, _reading(node, no_items))
             ]
@@ -434,7 +434,7 @@ class _Filling:
             if copy.range is not None:
                 upstream = _with_times(copy.node) if node.are_beside else copy.node
                 time = self._epoch.times[TimedPartition(node.stage, copy.source, copy.range.partition)]
-                # The policy travels with the time, as the last range left it, so that of the plan is left out.
+                # The policy is sent with the time, after the last range, so the policy of the plan is left out.
                 parts.append(
                     dataclasses.replace(node, upstream=upstream, time=time, take=self._epoch.take_time, policy=None)
                 )

@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class InRanges:
-    """The items of some splits, as a bounded source; without a split it still is one task, in which time passes."""
+    """The items of splits, as a bounded source; without a split it still has one task, in which time advances."""
 
     parts: tuple[Split[Any], ...]
 
@@ -45,7 +45,7 @@ class InRanges:
         return self.parts
 
     def count_splits(self, parallelism: int) -> int:
-        """Return how many there are."""
+        """Return their number."""
         return len(self.parts)
 
 
@@ -65,13 +65,13 @@ no_items = InRanges((_Empty(),))
 
 
 def with_times(items: Source[Any]) -> Source[Any]:
-    """Return the items of a range, each behind its time, from their splits."""
+    """Return pairs of the time and the item of a range, from its splits."""
     return InRanges(tuple(_WithTimes(cast("TimedSplit[Any]", split)) for split in items.splits(1)))
 
 
 @dataclass(frozen=True, slots=True)
 class _WithTimes:
-    """A split that yields items behind their times."""
+    """A split that yields pairs of the time and the item."""
 
     split: TimedSplit[Any]
 
@@ -98,8 +98,8 @@ class EpochInput(NamedTuple):
     """The input of one epoch from a source, and the position of the source after it.
 
     Attributes:
-        left: the number of items behind that; None: unknown.
-        expected: about how many they are; None: nothing is known.
+        left: the number of items after that; None: unknown.
+        expected: an estimate of that number; None: unknown.
     """
 
     ranges: Sequence[Range]
@@ -115,7 +115,7 @@ class BoundedAsStream:
     source: Source[Any]
 
     ends = True
-    """True: there is an end, after which no items arrive."""
+    """True: the source ends, after which no items arrive."""
 
     @property
     def label(self) -> str:
@@ -123,29 +123,29 @@ class BoundedAsStream:
         return str(getattr(self.source, "label", self.source))
 
     def begin(self) -> Mapping[str, Offset]:
-        """Return the one partition that there is."""
+        """Return the only partition."""
         return {"all": 0}
 
     def reach(self, offsets: Mapping[str, Offset], most: int | None = None) -> Mapping[str, Offset]:
-        """Return the end; nothing behind it."""
+        """Return the end, without a backlog."""
         return {partition: 1 for partition, offset in offsets.items() if offset == 0}
 
     def split(self, partition: str, start: Offset, stop: Offset) -> Split[Any]:
-        """Refuse: it is read as a whole, by as many tasks as its own splits."""
+        """Refuse: it is read as a whole, by one task per split."""
         raise AssertionError("a bounded source has its own splits")
 
 
 def ranges_of(
     source: StreamSource[Any], mark: SourceMark, most: int | None, now: float = 0.0, keep: float = math.inf
 ) -> EpochInput:
-    """Ask a source for its end, and choose the ranges that an epoch reads.
+    """Request the end of a source, and choose the ranges that an epoch reads.
 
     Args:
-        source: of items without an end, or a `BoundedAsStream`.
+        source: an unbounded source, or a `BoundedAsStream`.
         mark: how far it has been read.
-        most: the most items of each partition.
-        now: the reading of the clock.
-        keep: for how many seconds the offset of a partition is kept that the source leaves out.
+        most: the maximal number of items of each partition.
+        now: the clock time.
+        keep: seconds for which the offset of a partition that the source leaves out is retained.
 
     Raises:
         SourceError: items were removed before they were read, or an offset is no plain data.
@@ -154,17 +154,17 @@ def ranges_of(
         return EpochInput((), mark)
     found = source.reach(dict(mark.offsets), most)
     reached, left = dict(found), _backlog(found, "left", 0 if most is None else None)
-    # It is read in one range by as many tasks as it has splits, and never asked again.
+    # It is read in one range by one task per split, and never polled again.
     if isinstance(source, BoundedAsStream):
         ranges: list[Range] = [Range(partition, source.source, ends=True) for partition in reached]
         return EpochInput(ranges, SourceMark({}, True, mark.found_at))
     changed = [partition for partition in _in_order(reached) if _has_news(partition, reached, mark.offsets)]
     check_offsets(source, {partition: reached[partition] for partition in changed})
     ranges = [Range(each, InRanges((source.split(each, mark.offsets.get(each), reached[each]),))) for each in changed]
-    # Only a source with `ends` ends: a folder without files may get some.
+    # Only a source with `ends` ends: files may be added to an empty folder.
     has_ended = not reached and bool(getattr(source, "ends", False))
     if has_ended:
-        # Without its offsets: nothing will be read behind them, and they would stay in each record.
+        # Without its offsets: nothing will be read after them, and they would remain in each record.
         return EpochInput(ranges, SourceMark({}, True, mark.found_at))
     goes_on = _read_to(reached, mark, now, keep, _identity_after(source, mark, reached))
     return EpochInput(ranges, goes_on, left, _backlog(found, "expected", None) if left is None else left)
@@ -231,7 +231,7 @@ def _plain(offset: Offset) -> Offset:
 
 
 def _in_order(partitions: Iterable[str]) -> list[str]:
-    """Return partitions in an order in which 10 is behind 9."""
+    """Return partitions in natural order: 10 after 9."""
     return sorted(partitions, key=lambda name: (len(name) if name.isdigit() else 0, name))
 
 

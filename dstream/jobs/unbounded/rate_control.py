@@ -50,7 +50,7 @@ class EpochCosts:
         of_itself = self.of_itself
         if variance > (_SPREAD * mean_items) ** 2:  # Otherwise the estimate before is the best one.
             of_each = (products / count - mean_items * mean_seconds) / variance
-            # Noise can make the slope negative, and no item costs less than nothing.
+            # Noise can make the slope negative, but the cost of an item cannot be.
             of_itself = max(0.0, mean_seconds - max(0.0, of_each) * mean_items)
         return EpochCosts(count, sum_of_items, sum_of_seconds, squares, products, of_itself)
 
@@ -64,15 +64,14 @@ _PARTS = 4
 
 @dataclass(frozen=True, slots=True)
 class BatchSize:
-    """The batch size of one source: how many of its items the next epoch may take.
+    """The batch size of one source: the number of its items that the next epoch may take.
 
     Attributes:
-        target: seconds that an epoch should take.
+        target: target seconds of an epoch.
         limit: items of all partitions together.
         most: the limit of the user for each partition; None: no limit.
-        costs: those of epochs.
-        longest: seconds that an epoch may take while a long backlog is worked off; less than `target`: no more than
-            that.
+        costs: the costs of epochs.
+        longest: maximal seconds of an epoch with a long backlog; less than `target`: `target`.
     """
 
     target: float
@@ -89,15 +88,15 @@ class BatchSize:
     def after(self, items: int, seconds: float, left: float = 0.0) -> BatchSize:
         """Return the batch size after an epoch.
 
-        An epoch that took too long makes the next ones smaller. Only one that was nearly full makes them larger, at
-        most twice, since a small one shows little of the cost of many items. Where an epoch takes long however few its
-        items are, smaller ones would only make the job slower: items may then take half as long as the epoch itself.
-        Behind a long backlog results are late anyway, and the constant cost of fewer epochs is less.
+        An epoch that took too long makes the next ones smaller. Only a nearly full epoch makes them larger, at most
+        twice, since a small epoch is a poor estimate of the cost of many items. If an epoch has a high constant cost,
+        smaller epochs would only slow the job down: items may then take half as long as the constant part. With a long
+        backlog results are late anyway, and fewer epochs have less constant cost.
 
         Args:
-            items: how many it took of this source.
-            seconds: how long it took.
-            left: how many items of this source are expected behind it.
+            items: the number of items from this source.
+            seconds: its duration.
+            left: the expected backlog of this source.
         """
         if items <= 0:
             return self
@@ -115,16 +114,16 @@ class BatchSize:
 
 
 _SHARE = 0.01
-"""The share of a core that asking sources that have nothing may take."""
+"""The share of a core for polling idle sources."""
 
 
 @dataclass(slots=True)
 class PollInterval:
-    """The pause between two looks at sources: short after news, longer as long as there is none.
+    """The pause between two polls of sources: short after news, longer while there is none.
 
     Attributes:
-        shortest: seconds between two epochs, or two looks at sources, when there was news.
-        longest: seconds between two looks when there was none for a while.
+        shortest: seconds between two epochs, or two polls of sources, after news.
+        longest: seconds between two polls without news for a while.
     """
 
     shortest: float
@@ -133,11 +132,11 @@ class PollInterval:
     _began: float = 0.0
 
     def begins(self) -> None:
-        """Mark the begin of an epoch, when sources are asked."""
+        """Mark the begin of an epoch, when sources are polled."""
         self._began = monotonic()
 
     def after_news(self) -> float:
-        """Return how long to wait behind an epoch, which itself took some of the time."""
+        """Return how long to wait after an epoch, minus its duration."""
         self._pause = self.shortest
         return max(0.0, self._began + self.shortest - monotonic())
 
@@ -145,7 +144,7 @@ class PollInterval:
         """Return how long to wait when there was no news."""
         cost = monotonic() - self._began
         self._pause = min(self.longest, max(self.shortest, 1.5 * self._pause))
-        # A source that answers slowly adds a second at most, since it would be asked ever more rarely otherwise.
+        # A slow source adds at most a second; otherwise it would be polled less and less often.
         return max(self._pause, cost / _SHARE) if cost / _SHARE < 1.0 else max(self._pause, 1.0)
 
 
@@ -154,11 +153,11 @@ _MOST_DIVIDED = 64
 
 
 class SmallEpochs:
-    """The expectation that an epoch is as small as the one before it, as long as that turns out right.
+    """Prediction that an epoch is as small as the previous one, revised after mispredictions.
 
-    Functions that wait take as many times longer in one task as tasks would wait at once: divided, an epoch of few
-    items is quick, and so the next one would take long in one task, in turns. Each time that one task took long, twice
-    as many epochs are divided before it is tried again.
+    Functions that wait are slower in one task by the factor of the parallelism: after a fast divided epoch of few items
+    the next one would be slow in one task, alternately. Each time that one task is slow, the number of divided epochs
+    before the next attempt doubles.
     """
 
     def __init__(self) -> None:
@@ -173,11 +172,11 @@ class SmallEpochs:
         return self._is_tried
 
     def end(self, *, has_few: bool, is_quick: bool) -> None:
-        """Take note of how the epoch was.
+        """Record the result of an epoch.
 
         Args:
             has_few: its items were few enough for one task.
-            is_quick: it was quick enough.
+            is_quick: it was fast enough.
         """
         self._divided = max(0, self._divided - 1)
         if self._is_tried and has_few and is_quick:
@@ -188,10 +187,10 @@ class SmallEpochs:
 
 
 class RefreshedSides:
-    """The current reading of each joined side. A driver reads each in its first epoch, so the clock begins there.
+    """The current reading of each joined side. A driver reads each in its first epoch, when the clock starts.
 
     Args:
-        every: after how many seconds a side is read again, by the `id` of what keeps it.
+        every: seconds after which a side is read again, by the `id` of its cache.
     """
 
     def __init__(self, every: Mapping[int, float]) -> None:

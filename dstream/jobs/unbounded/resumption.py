@@ -1,7 +1,7 @@
 """Resumption of a job: the check of its sources, and its records under another pipeline.
 
-Another pipeline takes one record, with a whole index. A driver that has the new plan stores it when all records before
-it are published.
+Another pipeline requires one record, with a complete index. A driver with the new plan stores it when all previous
+records are published.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def marks_of(
     """Return where the sources of a plan resume: those that were read where they were, others where they begin.
 
     Args:
-        plan: with its sources.
+        plan: the plan with its sources.
         before: how far sources were read, by the names of their stages.
-        now: the reading of the clock.
+        now: the clock time.
         same: returns whether a source is the one that was read; unset, `is_same`.
 
     Raises:
@@ -70,7 +70,7 @@ def _begun(source: StreamSource[Any], now: float) -> SourceMark:
 
 
 def is_same(source: StreamSource[Any], mark: SourceMark) -> bool:
-    """Return whether the offsets of a read source are those of this one, as far as both have an identity."""
+    """Return whether the stored offsets belong to this source, as far as both have an identity."""
     found, before = identity_of(source), mark.identity
     if isinstance(found, Mapping) and isinstance(before, Mapping):
         return all(before.get(part, text) == text for part, text in found.items())
@@ -78,7 +78,7 @@ def is_same(source: StreamSource[Any], mark: SourceMark) -> bool:
 
 
 def _may_be_same(source: StreamSource[Any], mark: SourceMark) -> bool:
-    """Return whether a source may be the one that was read; if it does not answer, the run of the job decides."""
+    """Return whether a source may be the one that was read; if it does not respond, the run of the job decides."""
     try:
         return is_same(source, mark)
     except SourceUnavailableError:
@@ -88,17 +88,17 @@ def _may_be_same(source: StreamSource[Any], mark: SourceMark) -> bool:
 def check_sources_go_on(
     plan: PipelinePlan, context: Collections, before: LogRecord | None, forgets: bool = False
 ) -> None:
-    """Refuse a pipeline whose sources cannot begin, or resume where a job was.
+    """Refuse a pipeline whose sources cannot begin, or resume at the offsets of a job.
 
     Args:
         plan: the pipeline.
         context: opens its sources.
-        before: where the job was; None: nowhere.
-        forgets: the job may begin with another source anew.
+        before: the last record of the job; None: it is new.
+        forgets: the job may restart with another source.
 
     Raises:
         IllegalStateError: a source is not the one that was read.
-        SourceError: a source is not there.
+        SourceError: a source does not exist.
     """
     opened = open_plan(plan, context)
     read = {} if before is None else before.sources
@@ -120,20 +120,20 @@ class SameSources:
         self._looked_at = monotonic()
 
     def check(self, read: Mapping[str, SourceMark]) -> None:
-        """Refuse a source that was made anew, such as a topic: the earlier offsets belong to another one.
+        """Refuse a source that was recreated, such as a topic: the earlier offsets belong to another one.
 
-        Within five seconds it is not checked again, since a source may have to ask a server. One that fails, for
-        whatever reason, is asked the next time.
+        Within five seconds it is not checked again, since a source may have to call a server. After a failure it is
+        checked the next time.
 
         Args:
             read: how far sources were read, by the names of their stages.
 
         Raises:
-            IllegalStateError: there is one.
+            IllegalStateError: there is such a source.
         """
         if monotonic() - self._looked_at >= _PAUSE:
             check_are_same(self._plan, read, _reports_same)
-            # Counted from the end of the look: a server that answers slowly is left alone as long as any other.
+            # Counted from the end of the check: a slow server is not polled more densely than any other.
             self._looked_at = monotonic()
 
 
@@ -141,7 +141,7 @@ _PAUSE = 5.0
 
 
 def _reports_same(source: StreamSource[Any], mark: SourceMark) -> bool:
-    """Return whether a source is the one that was read; an error of its identity is no reason to end its job."""
+    """Return whether a source is the one that was read; an error in its identity is no reason to end its job."""
     try:
         return is_same(source, mark)
     except Exception as error:
@@ -150,10 +150,10 @@ def _reports_same(source: StreamSource[Any], mark: SourceMark) -> bool:
 
 
 def check_are_same(plan: OpenPlan, read: Mapping[str, SourceMark], same: Same | None = None) -> None:
-    """Refuse a source that is not the one that was read by its stage.
+    """Refuse a source that is not the source that was read by its stage.
 
     Raises:
-        IllegalStateError: there is one.
+        IllegalStateError: there is such a source.
     """
     for stage, source in plan.sources.items():
         with naming(plan.read_steps[stage]):
@@ -169,13 +169,13 @@ T = TypeVar("T")
 
 
 def is_of(records: Sequence[LogRecord], plan: OpenPlan) -> bool:
-    """Return whether records are those of a plan, as far as they speak of its stages.
+    """Return whether records belong to a plan, as far as they refer to its stages.
 
     Args:
-        records: the last one with a whole index, and all after it.
-        plan: the one that is to run.
+        records: the last record with a complete index, and all later ones.
+        plan: the plan to run.
     """
-    # The records behind it change shards, and neither which steps there are nor their kinds.
+    # Later records change shards, but neither the steps nor their kinds.
     kept = _fitting_steps(records[0], plan.steps)
     read = records[-1].sources
     if read.keys() != plan.sources.keys() or not all(is_same(plan.sources[stage], read[stage]) for stage in read):
@@ -184,7 +184,7 @@ def is_of(records: Sequence[LogRecord], plan: OpenPlan) -> bool:
 
 
 def fitting(records: Sequence[LogRecord], plan: OpenPlan) -> list[LogRecord]:
-    """Return records without the state of steps that the plan has not, or that are of another kind there."""
+    """Return records without the state of steps that the plan does not have, or that have another kind."""
     kept = _fitting_steps(records[0], plan.steps)
     return [
         dataclasses.replace(
@@ -202,15 +202,15 @@ def with_plan(record: LogRecord, plan: OpenPlan, index: Mapping[str, Any]) -> Lo
 
     Args:
         record: a claim.
-        plan: the one that is to run.
-        index: where the state of its steps is.
+        plan: the plan to run.
+        index: the locations of the state of its steps.
     """
     sources = marks_of(plan, record.sources, record.now)
     times = {
         place: time
         for place, time in record.times.items()
         if place.source in plan.sources_of.get(place.stamp, frozenset[str]())
-        # A source that begins anew has a new mark, and the watermarks of the old one do not hold for it.
+        # A source that restarts has a new mark, and the watermarks of the old one do not apply to it.
         and sources[place.source] is record.sources.get(place.source)
     }
     steps = _only(record.steps, index.keys())

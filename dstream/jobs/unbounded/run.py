@@ -42,28 +42,28 @@ _log = logging.getLogger("dstream.jobs")
 
 _SHARDS = 64
 _EPOCH = 0.2
-"""Seconds that an epoch should take, unless the user sets another length."""
+"""Target seconds of an epoch, unless the user sets another length."""
 _LONGEST_EPOCH = 1.0
-"""Seconds that one may take behind a long backlog, unless the user sets the length of epochs."""
+"""Maximal seconds of an epoch with a long backlog, unless the user sets the length of epochs."""
 _LOOK, _LONGEST_LOOK = 0.01, 0.05
-"""Seconds between two looks at sources on the local engine, where an epoch costs milliseconds."""
+"""Seconds between two polls of sources on the local engine, where an epoch costs milliseconds."""
 
 
 class UnboundedRun:
-    """One run. It can be asked to stop between two epochs; the output of a void run is thrown away.
+    """Run of an unbounded job. It can be asked to stop between two epochs; the output of a void run is discarded.
 
     Args:
         context: has the engine, and the collections that sinks write into.
         plan: the pipeline.
-        job: the id of the job, of which the names of its sinks' jobs are made.
+        job: the id of the job, from which the names of its sinks' jobs are derived.
         log: its records.
-        hint: the number of a record that was published, as was all before it.
-        config: how it is to run.
+        hint: the number of a published record; all earlier ones are published.
+        config: its configuration.
         clock: returns the time.
-        load: loads a pickle, if the storage lets it.
+        load: loads a pickle, if the storage allows it.
         place: where the user submitted the job.
         move: sets the status of the job.
-        progressed: is called when an epoch was published.
+        progressed: called after an epoch was published.
         drops: the job may drop the state of stages that the pipeline no longer has.
 
     Attributes:
@@ -102,7 +102,7 @@ class UnboundedRun:
         self._progressed = progressed
         self._drops = drops or config.force is True
         self._lock = threading.RLock()  # A log handler that is called for a status may call the job.
-        # Never cleared: once it is set, the run ends at its next look.
+        # Never cleared: once it is set, the run ends at its next check.
         self._woken = threading.Event()
         self._running: Running | None = None
         self._is_committing = False
@@ -112,7 +112,7 @@ class UnboundedRun:
     # ------------------------------------------------------------------------------------------------- from outside
 
     def ask_to_stop(self, is_at_once: bool) -> bool:
-        """Ask the run to stop; False if its sources have ended. Unless at once, it ends its epoch first."""
+        """Ask the run to stop; False if its sources have ended. It ends its epoch first, unless `is_at_once`."""
         with self._lock:
             if self.is_decided or self.is_void:
                 return False
@@ -123,9 +123,9 @@ class UnboundedRun:
         return True
 
     def give_up(self) -> bool:
-        """Make the run void; False while it commits, which it does to the end."""
+        """Make the run void; False while it commits, which cannot be interrupted."""
         with self._lock:
-            # A run that is to end its epoch first may take as long as the epoch does.
+            # A run that has to end its epoch first may take as long as the epoch.
             if self._is_committing or (self.stop is not None and not self.stop.is_at_once):
                 return False
             self.is_void = self.is_void or not self.is_decided
@@ -152,9 +152,9 @@ class UnboundedRun:
         """Run until all sources have ended.
 
         Raises:
-            CancelledError: it was asked to stop, and has done so.
+            CancelledError: it has stopped on request.
             JobTakenOverError: another driver has the job.
-            Exception: that of a user's function, or the reason why the job could not run.
+            Exception: the exception of a user's function, or the reason why the job could not run.
         """
         several = self._plan.several([None] * len(self._plan.writes))
         with explained(several, "new_job", self._place), self._processors_closed():
@@ -190,7 +190,7 @@ class UnboundedRun:
             self._runner.close(failed)
 
     def _processors_before(self) -> Processors:
-        """Return how many processors vertices had so far, in this job or in that of the snapshot it begins with."""
+        """Return the previous number of processors of vertices, in this job or in the job of its initial snapshot."""
         memory, begins_with = Memory.of(self._log, self._hint), self._config.initial_snapshot
         if not memory.sources and not memory.steps and begins_with is not None:
             memory = Snapshots(self._context).find(begins_with).memory
@@ -202,9 +202,9 @@ class UnboundedRun:
 
     @contextmanager
     def _going_on(self) -> Iterator[None]:
-        """Do something only if the run was not asked to stop, and let such requests wait meanwhile.
+        """Run the block only if the run was not asked to stop, and block such requests meanwhile.
 
-        A run that was left behind, since it could not stop, may get here while another run is under way.
+        An abandoned run, which could not stop, may get here while another run is in progress.
         """
         with self._lock:
             self._check_stop()
@@ -223,12 +223,12 @@ class UnboundedRun:
         # them: Kafka does so a week after the last commit.
         if (last := self._log.last_run(before)).number > self._hint:
             self._publish_left(last, mine)
-        # Behind the publication: a record with a whole index ends the search for epochs that were not published.
+        # After the publication: a record with a complete index ends the search for epochs that were not published.
         if self._config.start_at is not None:
             before = mine = self._started_over(self._config.start_at, mine)
         if (changed := self._with_plan(before, mine)) is not None:
             before = mine = changed
-        # As the record has it: the clock may be behind that of the driver before.
+        # From the record: the clock may lag the clock of the previous driver.
         self._started_at = mine.now
         self._is_first = True
         self._has_reported_ends = False
@@ -257,12 +257,12 @@ class UnboundedRun:
             _log.warning("job %s: epoch %d is not published but read again: %s", self._job, last.published, error)
 
     def _started_over(self, start_at: Any, mine: LogRecord) -> LogRecord:
-        """Put a record that continues behind an earlier one, and return it."""
+        """Write a record that continues after an earlier one, and return it."""
         earlier = self._log.at(start_at)
         states = self._restored(earlier)
         again = dataclasses.replace(
             earlier.claimed(mine.number + 1, mine.token, mine.now, mine.lease),
-            # A whole index: a search for state, or for an unpublished epoch, stops at this record.
+            # A complete index: a search for state, or for an unpublished epoch, stops at this record.
             index=states.index(),
             published=mine.published,
         )
@@ -340,7 +340,7 @@ class UnboundedRun:
                 self._epoch(before, news, time, now, engine)
                 self._woken.wait(self._pace.after_news())
             elif all(some.mark.has_ended for some in news.values()):
-                # Steps behind endless processors are notified of their end in one more epoch, and in no second one.
+                # Steps downstream of endless processors are notified of their end in exactly one more epoch.
                 if self._has_reported_ends or not self._runner.open_plan.is_fed_by_processors:
                     return
                 self._has_reported_ends = True
@@ -377,17 +377,17 @@ class UnboundedRun:
             ran = self._runner.run(before, news, time, self._states, now, engine)
         except Exception as error:
             if isinstance(error, UnstableKeyError) and self._engines.stay_on_spark():
-                return  # Workers have one seed for the hashes of such keys; the epoch runs again there.
+                return  # Workers have one seed for the hashes of such keys; the epoch runs again on Spark.
             # A driver that took the job over removes files that this one still reads: not a failure of the job.
             self._log.check_is_last(before, error)
             if self._engines.return_here(error):
-                return  # A job that runs here does not fail by a move that it did not ask for.
+                return  # A job in this process must not fail because of a move that it did not request.
             raise
         self._commit(ran)
         self._retained.note(now, time.of_stamps(ran.record.times))
         seconds = monotonic() - began
         self._measures.take(seconds, ran.seconds, news, engine)
-        if not self._is_first:  # In the first one workers start, which is not the cost of items.
+        if not self._is_first:  # In the first epoch workers start, which is not a cost of items.
             self._learn(ran, began, seconds, news)
         self._is_first = False
         self._progressed()
@@ -399,7 +399,7 @@ class UnboundedRun:
             _log.warning("job %s: old records were not removed: %s", self._job, error)
 
     def _learn(self, ran: Ran, began: float, seconds: float, news: Mapping[str, EpochInput]) -> None:
-        """Take the load of an epoch, for the batch sizes and the engines of those behind it."""
+        """Record the load of an epoch, for the batch sizes and the engines of later epochs."""
         admissions, most = self._admissions[ran.engine], self._config.max_items or math.inf
         left, has_more = 0.0, False
         for stage, admission in admissions.items():
@@ -407,7 +407,7 @@ class UnboundedRun:
             known = news[stage].expected
             is_full = known is None and items >= partitions * admission.of_each(partitions)
             has_more = has_more or is_full
-            # Behind a full epoch there is expected to be as much again.
+            # After a full epoch an equal backlog is expected.
             behind = items * is_full if known is None else known
             left += min(behind, most * partitions)
             admissions[stage] = admission.after(items, seconds, behind)
@@ -424,13 +424,14 @@ class UnboundedRun:
             self._put(ran.record)
             self._states = ran.states
             self._publish(ran.record, ran.record)
-            # Behind the publication: the state of the job calls this record published, and a later driver relies on it.
+            # After the publication: the state of the job marks this record as published, and a later driver relies on
+            # it.
             self.record = ran.record
         finally:
             self._is_committing = False
 
     def _publish(self, record: LogRecord, mine: LogRecord) -> None:
-        """Publish the output of a record; if that fails, look whether another driver has put one behind `mine`.
+        """Publish the output of a record; after a failure, check whether another driver has written one after `mine`.
 
         It has published the same, while this one paused, and removed the published records.
         """
@@ -449,11 +450,11 @@ class UnboundedRun:
 
 
 def _looks(engine: str, epoch_length: float | None) -> dict[EngineOfEpoch | None, tuple[float, float]]:
-    """Return the seconds between two looks at sources, while there is news and while there is none, on each engine.
+    """Return the seconds between two polls of sources, with and without news, on each engine.
 
     Args:
-        engine: the name of that of the context, which may run epochs on two others.
-        epoch_length: as the user sets it.
+        engine: the name of the engine of the context, which may run epochs on two others.
+        epoch_length: the setting of the user.
     """
     whole = epoch_length or _EPOCH
     here = min(_LOOK, whole), min(_LONGEST_LOOK, whole)
@@ -462,5 +463,5 @@ def _looks(engine: str, epoch_length: float | None) -> dict[EngineOfEpoch | None
 
 
 def _in_floats(clock: Callable[[], float]) -> Callable[[], float]:
-    """Return a clock as records have it: the one of a test may count in whole seconds."""
+    """Return a clock in floats, as in records: the clock of a test may return ints."""
     return lambda: float(clock())

@@ -31,7 +31,7 @@ __all__ = ["LogCompaction", "StateEntries", "StatesOfSteps", "files_named_by", "
 
 
 class _Checkpoint(NamedTuple):
-    """A record with a whole index, as far as the compaction needs it: a job has some in a second, and keeps them a day.
+    """A record with a complete index, as far as the compaction needs it: a job retains several a second for a day.
 
     Attributes:
         number: of the record.
@@ -50,19 +50,19 @@ class _Checkpoint(NamedTuple):
 
 
 _AT_ONCE = 2
-"""Records that are removed behind an epoch: more than one, so that they do not pile up; a hundred take long."""
+"""Number of records removed after an epoch: more than one, so that they do not accumulate; a hundred is slow."""
 
 
 class LogCompaction:
-    """The removal of records that are older than a checkpoint of some time ago.
+    """Removal of records that are older than an expired checkpoint.
 
-    Records and files to remove are found when a checkpoint is written, and removed behind the epochs that follow, *n*
-    records behind each. The cost does not depend on the number of records that are kept, which may be millions.
+    Records and files to remove are found when a checkpoint is written, and removed after the following epochs, *n*
+    records after each. The cost does not depend on the number of retained records, which may be millions.
 
     Args:
-        log: of the job.
-        files: where its state is; None if it has none.
-        keep: for how many seconds records are kept.
+        log: the log of the job.
+        files: the files of its state; None if it has none.
+        keep: seconds for which records are retained.
     """
 
     def __init__(self, log: EpochLog, files: StateFiles | None, keep: float) -> None:
@@ -76,7 +76,7 @@ class LogCompaction:
         self._is_known = False
 
     def after(self, record: LogRecord) -> int:
-        """Note a published record; remove some of the records that are too old, and return their number.
+        """Note a published record; remove a part of the records that are too old, and return their number.
 
         Raises:
             EngineError: the storage fails. Nothing is lost then: the next call continues.
@@ -89,7 +89,7 @@ class LogCompaction:
         return self._removed(record.number) if self._left else 0
 
     def _drop(self, until: float) -> None:
-        """Drop the records before the newest checkpoint that is old enough: those behind it need its index."""
+        """Drop the records before the newest checkpoint that is old enough: later records need its index."""
         while len(self._checkpoints) > 1 and self._checkpoints[1].now < until:
             first, then = self._checkpoints[0].number, self._checkpoints[1].number
             needed = self._needed_from(then, self._begun_with)
@@ -109,14 +109,14 @@ class LogCompaction:
             first = numbers[0] if numbers else last.number
             begun_with = self._found_starts(first, [*checkpoints, _Checkpoint.of(last)])
             left, needed = self._log.numbers_before_floor(), self._needed_from(first, begun_with)
-            # All at once, behind the calls in which the storage may fail: the next call searches anew.
+            # Together, after the calls in which the storage may fail: the next call searches again.
             self._checkpoints, self._begun_with = deque(checkpoints), begun_with
             self._left, self._needed, self._is_known = deque(left), needed, True
 
     def _found_starts(self, first: int, checkpoints: Iterable[_Checkpoint]) -> list[int]:
         """Return the numbers of the records by which a job went on at an earlier epoch, or with another pipeline.
 
-        Such a record is a claim with a whole index. Between two checkpoints there is a claim for each record that
+        Such a record is a claim with a complete index. Between two checkpoints there is a claim for each record that
         counts no epoch, so the others are not read. While this driver decides, none is added.
         """
         found, claims = [], -1
@@ -128,10 +128,9 @@ class LogCompaction:
         return found
 
     def _needed_from(self, first: int, begun_with: Iterable[int]) -> set[str]:
-        """Return the files of earlier records that a checkpoint needs, or any record behind it.
+        """Return the files of earlier records that a checkpoint, or any later record, needs.
 
-        All these continue from its index, and name files that are newer, or from that of an earlier record, which they
-        have as a whole.
+        All these continue from its index, and name newer files, or have a complete index of an earlier record.
         """
         needed = set[str]()
         for number in (first, *(each for each in begun_with if each > first)):
@@ -142,7 +141,7 @@ class LogCompaction:
         return needed
 
     def _removed(self, last: int) -> int:
-        """Remove some records, and files that only they name, and return their number.
+        """Remove a number of records, and files that only they name, and return the number.
 
         Also those that a driver before has left.
         """
@@ -154,7 +153,7 @@ class LogCompaction:
             if record is not None and self._files is not None:
                 for name in removable([files_named_by(record)], [self._needed]):
                     self._files.remove(name)
-            # Behind the files: if this process dies in between, the next driver finds the files by this record.
+            # After the files: if this process dies in between, the next driver finds the files by this record.
             self._log.remove(self._left[0])
             self._left.popleft()
         return count
@@ -173,9 +172,9 @@ class StatesOfSteps:
 
     Attributes:
         job: its id.
-        version: another one for each run of the job, so that workers keep no shards of the one before.
-        files: those of the job; None if no step needs any.
-        indexes: of each step, by its name.
+        version: unique for each run of the job, so that workers do not reuse shards of the previous run.
+        files: the files of the job; None if no step needs any.
+        indexes: the index of each step, by its name.
         changed: the changes of the epoch that led to this, as a record contains them.
     """
 
@@ -221,18 +220,18 @@ def states_of_steps(
     records: Sequence[LogRecord],
     shards: int,
 ) -> StatesOfSteps:
-    """Return the state of steps as of the last of some records.
+    """Return the state of steps as of the last record.
 
     Args:
         job: its id.
-        version: as of `StatesOfSteps`.
-        files: those of the job; None if there are no steps.
+        version: as in `StatesOfSteps`.
+        files: the files of the job; None if there are no steps.
         steps: the operators of the plan, by the names of their stages.
-        records: the last one with a whole index, and all after it.
-        shards: how many a step gets that has no state yet.
+        records: the last record with a complete index, and all later ones.
+        shards: the number of shards of a step without a state.
 
     Raises:
-        IllegalStateError: the plan has other steps than the job so far, or their state is that of other operators.
+        IllegalStateError: the plan has other steps than the job so far, or their state belongs to other operators.
     """
     indexes = {step: index_from_plain(plain) for step, plain in (records[0].index or {}).items()}
     for step, each in steps.items():
@@ -252,7 +251,7 @@ def states_of_steps(
 
 @dataclass(frozen=True, slots=True)
 class StateEntries:
-    """Keys with their states, in no order; one task reads some of the shards."""
+    """Keys with their states, in no order; one task reads several shards."""
 
     index: ShardIndex
     files: StateFiles

@@ -1,8 +1,7 @@
 """`EventTime`: time and watermarks of partitions and steps between epochs, and late items.
 
-Tasks report the watermarks of the partitions that they read; the driver has all others. A partition that has been idle
-for long, or has ended, delays no watermark. Everything here is computed from the last record and one reading of the
-clock, and nothing is changed.
+Tasks report the watermarks of the partitions that they read; the driver has all others. A partition that is idle, or
+has ended, delays no watermark. All functions compute from the last record and one clock time, without side effects.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class LoadedPolicies:
     """A cache of unpickled policies, of which only copies may be changed.
 
     Args:
-        load: loads a pickle, if the storage lets it.
+        load: loads a pickle, if the storage allows it.
     """
 
     def __init__(self, load: Callable[[bytes], Any]) -> None:
@@ -62,20 +61,20 @@ class RetainedWatermarks:
     """The watermarks of the inputs of steps, by the clock of this driver's epochs.
 
     Args:
-        seconds: an input that is behind is waited for so long; None: for ever.
+        seconds: how long to wait for a lagging input; None: without limit.
     """
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
         self._reached: dict[str, deque[tuple[float, int]]] = {}
-        """By the stage that gives timestamps (reading of the clock, watermark), both rising."""
+        """By the stage that assigns timestamps (clock time, watermark), both increasing."""
 
     def note(self, now: float, watermarks: Mapping[str, int]) -> None:
-        """Take how far inputs are.
+        """Record the progress of inputs.
 
         Args:
-            now: the reading of the clock of an epoch, in seconds.
-            watermarks: at its end, by the stage that gives timestamps.
+            now: the clock time of an epoch, in seconds.
+            watermarks: the watermarks at its end, by the stage that assigns timestamps.
         """
         if self._seconds is None:
             return
@@ -83,12 +82,12 @@ class RetainedWatermarks:
             reached = self._reached.setdefault(stamp, deque())
             if watermark > (reached[-1][1] if reached else NO_WATERMARK):
                 reached.append((now, watermark))
-            # The last one from before that time stays: it shows how far the input was then.
+            # The last one from before that time remains: it shows the progress of the input at that time.
             while len(reached) > 1 and reached[1][0] <= now - self._seconds:
                 reached.popleft()
 
     def floor(self, stamps: Iterable[str], now: float) -> int:
-        """Return how far the first of some inputs was when the time to wait began; `NO_WATERMARK` if none was known."""
+        """Return the progress of the fastest input at the start of the wait; `NO_WATERMARK` if unknown."""
         if self._seconds is None:
             return NO_WATERMARK
         until = now - self._seconds
@@ -112,16 +111,16 @@ class EventTime:
     """The time of an epoch that may begin now.
 
     Args:
-        plan: contains which partitions lead to which steps.
+        plan: contains the partitions upstream of each step.
         before: the last record.
         sources: how far each source will have been read.
-        now: the reading of the clock of the epoch.
-        started_at: that of the driver when it began: no partition has been idle for longer.
+        now: the clock time of the epoch.
+        started_at: the clock time of the start of the driver: no partition has been idle for longer.
         is_resumed: it would be the first epoch of the driver.
         load: loads a pickled policy.
-        retained: returns how far the first of several stages that give timestamps was when others are no longer waited
-            for.
-        is_over: all sources have ended, and processors that might run for ever: the job has one epoch left.
+        retained: returns the past progress of the fastest of several stages that assign timestamps, from which others
+            are no longer waited for.
+        is_over: all sources have ended, and endless processors: the job has one epoch left.
     """
 
     def __init__(
@@ -190,7 +189,7 @@ class EventTime:
         Args:
             step: its name.
             epoch: the number of the epoch.
-            read: the places whose time tasks will report.
+            read: the partitions whose time tasks will report.
         """
         stamps = self._plan.stamps_of[step]
         mark = self._before.steps.get(step, _NEW_STEP)
@@ -228,7 +227,7 @@ class EventTime:
         return min(held, default=END_OF_TIME)
 
     def all_idle(self, step: str) -> int:
-        """Return the watermark of a step if no partition holds time back; see `StepTime`."""
+        """Return the watermark of a step if no partition holds it back; see `StepTime`."""
         if all(self._sources[each].has_ended for each in self._sources_of(step)):
             return END_OF_TIME
         reached = (self._watermark(each) for each in self._places_of(step) if not self._has_ended(each))
@@ -255,12 +254,12 @@ class EventTime:
         return not self._sources[place.source].goes_on(place.partition)
 
     def _is_idle(self, place: TimedPartition, heard_at: float | None = None) -> bool:
-        """Return whether a partition holds no time back, unless it gives an event."""
+        """Return whether a partition does not hold the watermark back, unless it has an event."""
         heard_at = self._known[place].heard_at if heard_at is None else heard_at
         return self._has_ended(place) or self._now - heard_at >= self._plan.stamps[place.stamp].idle_timeout
 
     def _awaits(self, stamp: str) -> bool:
-        """Return whether time waits at a stage for a source without partitions, which may still give some."""
+        """Return whether a stage waits for a source that has no partitions yet."""
         timeout = self._plan.stamps[stamp].idle_timeout
         marks = [self._sources[source] for source in self._plan.sources_of[stamp]]
         return any(self._is_empty(mark) and self._now - self._begun_at(mark) < timeout for mark in marks)
@@ -291,7 +290,7 @@ class EventTime:
     def after(
         self, receipts: Iterable[PartitionReceipt], read: Iterable[TimedPartition]
     ) -> dict[TimedPartition, PlaceTime]:
-        """Return the times of all places after an epoch.
+        """Return the times of all partitions after an epoch.
 
         Raises:
             EngineError: of a partition that was read nothing is known.
@@ -330,7 +329,7 @@ class EventTime:
         return min(reported) if before is None else max(before, min(reported))
 
     def of_stamps(self, times: Mapping[TimedPartition, PlaceTime]) -> dict[str, int]:
-        """Return the watermark of each stage that gives timestamps, of the partitions that count, after an epoch.
+        """Return the watermark of each stage that assigns timestamps, of the partitions that count, after an epoch.
 
         Args:
             times: the result of `after`.
@@ -347,8 +346,8 @@ class EventTime:
         """Return how steps are left when an epoch has run.
 
         Args:
-            receipts: one of each task and step.
-            deadlines: returns the times that a step waits for, in all its shards.
+            receipts: one receipt of each task and step.
+            deadlines: returns the pending timers of a step, in all its shards.
         """
         reached = {step: mark.watermark for step, mark in self._before.steps.items()}
         for each in receipts:
@@ -360,7 +359,7 @@ _log = logging.getLogger("dstream.jobs")
 
 
 def log_late(job: str, before: LogRecord, record: LogRecord) -> None:
-    """Warn of items that were late in an epoch, with the stages and how many there were.
+    """Warn of items that were late in an epoch, with the stages and their numbers.
 
     Args:
         job: its id.
