@@ -59,7 +59,7 @@ def producer_to(address: str | None) -> tuple[Producer, str]:
 
 
 def main(address: str | None = None) -> None:
-    """Let the prices come while the job runs; print the last one of each share."""
+    """Publish the prices while the job runs; print the last one of each share."""
     producer, address = producer_to(address)
     bring(producer)
     with ds.connect(engine=os.environ.get("DSTREAM_ENGINE", "local")) as ctx:

@@ -41,7 +41,7 @@ def generated(count: int = 3_000) -> list[Trade]:
 
 
 def main() -> None:
-    """Let the trades come while the job runs; print what the windows said of the last second."""
+    """Publish the trades while the job runs; print the results of the windows for the last second."""
     trades = generated()
     with ds.connect(engine=os.environ.get("DSTREAM_ENGINE", "local")) as ctx:
         book = ctx.get_map("trades", journal=True)
