@@ -42,7 +42,7 @@ class Calls(Protocol):
 
 
 def in_order(items: Iterable[Any], calls: Calls, n: int) -> Iterator[Outcome]:
-    """Give the outcomes of the calls for `items`, in order, with up to `n` calls in flight.
+    """Yield the outcomes of the calls for `items`, in order, with up to `n` calls in flight.
 
     What fails on the way to the next item is raised after the outcomes of the items before it.
     """

@@ -54,7 +54,7 @@ class Retry:
             raise TypeError("on must be a class of exceptions below Exception, or a tuple of such")
 
     def delays(self) -> Iterator[float]:
-        """Give the seconds to wait before each repetition."""
+        """Yield the seconds to wait before each repetition."""
         delay = self.delay
         for _ in range(self.times):
             yield delay
@@ -342,7 +342,7 @@ class Concurrent(Calling):
         return self.fn(item)
 
     def results(self, items: Iterable[Any]) -> Iterator[Any]:
-        """Give the results for a gatherer that no engine runs.
+        """Yield the results for a gatherer that no engine runs.
 
         Raises:
             IllegalStateError: a call failed and its item should go to a reducer, which needs a stream.

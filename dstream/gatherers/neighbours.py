@@ -209,7 +209,7 @@ def _fixed(size: int, items: Iterable[T]) -> Iterator[tuple[T, ...]]:
 
 
 def _fixed_part(size: int, items: Iterable[T], place: Place) -> Iterator[tuple[T, ...]]:
-    """Give the windows that begin in this partition."""
+    """Return the windows that begin in this partition."""
     # The items before belong to a window that begins in an earlier partition.
     first = -place.offset % size
     windows = -(-(place.size - first) // size) if first < place.size else 0
@@ -217,7 +217,7 @@ def _fixed_part(size: int, items: Iterable[T], place: Place) -> Iterator[tuple[T
 
 
 def _cut(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:
-    """Give tuples of `size` items. `itertools.batched` takes the memory for all of them at once (3.13)."""
+    """Return tuples of `size` items. `itertools.batched` takes the memory for all of them at once (3.13)."""
     left = iter(items)
     return iter(lambda: tuple(islice(left, size)), ())
 
@@ -284,7 +284,7 @@ def _opened(size: int, items: Iterator[T]) -> Iterator[Iterable[tuple[T, ...]]]:
 
 
 def _sliding_part(size: int, items: Iterable[T], place: Place) -> Iterator[tuple[T, ...]]:
-    """Give the windows that begin in this partition; its first items are the only window of a short stream."""
+    """Return the windows that begin in this partition; its first items are the only window of a short stream."""
     items = iter(items)
     if place.total >= size:
         first = tuple(islice(items, size))
@@ -307,7 +307,7 @@ def _sliding_ahead(
 
 
 def _slid(first: tuple[T, ...], items: Iterator[T]) -> Iterator[tuple[T, ...]]:
-    """Give all windows, of which the first is known: fast, or holding no more than one of them if it is large."""
+    """Return all windows, of which the first is known: fast, or holding no more than one of them if it is large."""
     size = len(first)
     if sum(map(sys.getsizeof, first)) < size * _LARGE:
         from more_itertools import sliding_window  # here: few programs gather windows

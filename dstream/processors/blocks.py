@@ -89,7 +89,7 @@ class GraphArrival(NamedTuple):
 
 
 def items_of_outlet(outlet: int, blocks: Iterable[GraphBlock]) -> Iterator[Any]:
-    """Give the user's items of one outlet, without watermarks and marks."""
+    """Yield the user's items of one outlet, without watermarks and marks."""
     for block in blocks:
         if block.outlet == outlet:
             yield from users_items(block)

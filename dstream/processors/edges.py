@@ -210,7 +210,7 @@ class Sending:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits here."""
+        """Return whether nothing waits here."""
         return not self._left
 
 

@@ -260,17 +260,17 @@ class GraphExecution:
 
     @property
     def has_ended(self) -> bool:
-        """Whether all processors have completed."""
+        """Return whether all processors have completed."""
         return all(each.has_ended for each in self._tasklets)
 
     @property
     def has_sources(self) -> bool:
-        """Whether a processor without inbound edges has not ended."""
+        """Return whether a processor without inbound edges has not ended."""
         return any(each.is_source and not each.has_ended for each in self._tasklets)
 
     @property
     def has_own_work(self) -> bool:
-        """Whether a processor has something to do without items."""
+        """Return whether a processor has something to do without items."""
         return any(each.has_own_work for each in self._tasklets)
 
     @property
@@ -285,7 +285,7 @@ class GraphExecution:
 
     @property
     def hears_time(self) -> bool:
-        """Whether something happens here when time moves."""
+        """Return whether something happens here when time moves."""
         return any(each.hears_time for each in self._tasklets)
 
     # ------------------------------------------------------------------------------------------------------ running

@@ -123,7 +123,7 @@ class GraphShard:
         return number in moment.ended and not edge.carries_blocks
 
     def _of_time(self, moment: EpochTime) -> Iterator[GraphArrival]:
-        """Give the watermark of the step, behind the items, by the inlets by which no processor sends its own."""
+        """Yield the watermark of the step, behind the items, by the inlets by which no processor sends its own."""
         if not NO_WATERMARK < moment.new < END_OF_TIME:
             return
         for number, each in enumerate(self._graph.inlets):
@@ -216,7 +216,7 @@ class GraphShard:
         return self._clock_deadline
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
-        """Give ((vertex, key), value) of all that was saved."""
+        """Return ((vertex, key), value) of all that was saved."""
         return (((place[0], key), value) for (place, key), value in self._values.items())
 
     def __len__(self) -> int:
@@ -272,7 +272,7 @@ class GraphOperator:
 
     @property
     def is_endless(self) -> bool:
-        """Whether some of its processors may go on for ever, to which nothing leads."""
+        """Return whether some of its processors may go on for ever, to which nothing leads."""
         return self.graph.is_endless
 
     @property

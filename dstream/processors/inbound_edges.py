@@ -187,12 +187,12 @@ class EdgeInflow:
 
     @property
     def is_ended(self) -> bool:
-        """Whether all senders have ended; everything that they sent before was taken."""
+        """Return whether all senders have ended; everything that they sent before was taken."""
         return len(self.ended) == self.senders
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits."""
+        """Return whether nothing waits."""
         return not self._split and not len(self._blocks)
 
     def put_some(self, sender: int, items: list[Any]) -> list[Any]:
@@ -247,7 +247,7 @@ class OrderedInflow(EdgeInflow):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits."""
+        """Return whether nothing waits."""
         return not any(self._heads.values()) and not any(len(each) for each in self._of_senders.values())
 
     def put(self, sender: int, items: list[Any]) -> None:

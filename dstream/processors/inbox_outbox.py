@@ -109,7 +109,7 @@ class OutboundEdge(Protocol):
 
     @property
     def is_empty(self) -> bool:
-        """Whether all has gone."""
+        """Return whether all has gone."""
         ...
 
 
@@ -143,7 +143,7 @@ class EdgeOutbox(NamesOfJet):
 
     @property
     def is_empty(self) -> bool:
-        """Whether all was sent."""
+        """Return whether all was sent."""
         return not any(self._buckets) and all(each.is_empty for each in self._ways)
 
     def begin_call(self) -> None:

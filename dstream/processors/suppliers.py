@@ -68,7 +68,7 @@ E = TypeVar("E", bound=End | Several)
 
 @contextmanager
 def supplied(end: E, cores: Callable[[], int]) -> Iterator[E]:
-    """Give a plan whose vertices have suppliers that may travel, for as long as it runs.
+    """Yield a plan whose vertices have suppliers that may travel, for as long as it runs.
 
     Args:
         end: where the plan ends.

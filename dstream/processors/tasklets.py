@@ -158,12 +158,12 @@ class ProcessorTasklet:
 
     @property
     def is_source(self) -> bool:
-        """Whether nothing leads to it."""
+        """Return whether nothing leads to it."""
         return not self._inflows
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing waits in it or before it, and its processor is restored."""
+        """Return whether nothing waits in it or before it, and its processor is restored."""
         if self._is_restoring or self._watermark is not None or len(self._inbox) or not self._outbox.is_empty:
             return False
         if self.has_ended or self.is_source:
@@ -201,12 +201,12 @@ class ProcessorTasklet:
 
     @property
     def has_own_work(self) -> bool:
-        """Whether it has something to do without items: it is a source that has not ended, or it ticks."""
+        """Return whether it has something to do without items: it is a source that has not ended, or it ticks."""
         return not self.has_ended and (self.is_source or (self._ticks and self.processor.ticks_alone))
 
     @property
     def hears_time(self) -> bool:
-        """Whether its processor does something when time moves."""
+        """Return whether its processor does something when time moves."""
         return type(self.processor).try_process_watermark is not Processor.try_process_watermark
 
     def stand_still(self) -> bool:
@@ -402,7 +402,7 @@ class OwnThread:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing waits in the tasklet or before it, and its processor is not at work."""
+        """Return whether nothing waits in the tasklet or before it, and its processor is not at work."""
         # Asked on both sides, since a call may begin while the tasklet is looked at.
         return not self._is_in_call and self.tasklet.is_quiet and not self._is_in_call
 

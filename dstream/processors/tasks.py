@@ -64,7 +64,7 @@ class RunsGraph:
     check: Callable[[], object] | None = None
 
     def __call__(self, arrivals: Iterator[GraphArrival], task: Task, here: int | None = None) -> Iterator[GraphBlock]:
-        """Give the blocks of all processors, or of the processors of one number."""
+        """Yield the blocks of all processors, or of the processors of one number."""
         self.logs.begin()
         overflow = partial(GroupsOnDisk, task.bound)
         run = GraphExecution(
@@ -238,7 +238,7 @@ class ProcessorNumber:
     number: int
 
     def read(self) -> Iterator[int]:
-        """Give it."""
+        """Yield it."""
         yield self.number
 
 
@@ -258,7 +258,7 @@ class InOneTask:
 
 
 def _ended_in_turn(graph: VertexGraph, arrivals: Iterator[GraphArrival], task: Task) -> Iterator[GraphArrival]:
-    """Give arrivals, which are ordered by inlet, and the end of each inlet behind the last of them."""
+    """Yield arrivals, which are ordered by inlet, and the end of each inlet behind the last of them."""
     for number, some in groupby(arrivals, key=lambda arrival: arrival.inlet):
         if graph.inlets[number].order is None:
             yield from some
@@ -271,7 +271,7 @@ def _ended_in_turn(graph: VertexGraph, arrivals: Iterator[GraphArrival], task: T
 
 
 def _merged(graph: VertexGraph, number: int, items: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Give the items of partitions, each of which has them in the order of an inlet, in that order.
+    """Yield the items of partitions, each of which has them in the order of an inlet, in that order.
 
     A stable sort puts those of equal keys as a merge of the partitions does.
     """

@@ -94,7 +94,7 @@ class FrameWindow:
 
     @property
     def is_tumbling(self) -> bool:
-        """Whether a window is one frame."""
+        """Return whether a window is one frame."""
         return self.size == self.by
 
     def floor_frame(self, timestamp: int) -> int:

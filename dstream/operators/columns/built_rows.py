@@ -83,7 +83,7 @@ class RowsWithParts(LazyRows):
 
     @property
     def has_other_parts(self) -> bool:
-        """Whether items may have parts that are not among `names`."""
+        """Return whether items may have parts that are not among `names`."""
         return True
 
     @staticmethod

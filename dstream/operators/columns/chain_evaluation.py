@@ -225,7 +225,7 @@ def column_chain(ops: Sequence[Op], first: Sequence[Op], blocks: Iterator[Block]
 
 
 def _through(ops: Sequence[Op], blocks: Iterator[Block], open_block: OpenBlock | None) -> Iterator[Block]:
-    """Give each block as a column, or its items; it is used up before the next one is made."""
+    """Yield each block as a column, or its items; it is used up before the next one is made."""
     fallbacks = 0
     by_items = partial(run_chain, one_by_one(ops))
     for block in blocks:

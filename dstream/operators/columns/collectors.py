@@ -74,7 +74,7 @@ __all__ = [
 
 
 def first_of_groups(collector: Collector[Any, Any, Any], known: InColumns, blocks: Iterator[Block]) -> Iterator[Any]:
-    """Give the items that a collector of the first ones of each key needs, in order: of columns with ranks no others.
+    """Return the items that a collector of the first ones of each key needs, in order: of columns with ranks no others.
 
     Raises:
         EngineError: what is verified is not what Python gives.
@@ -229,7 +229,7 @@ def _verify(collector: Collector[Any, Any, Any], known: InColumns, found: Any, b
 def group_tables(
     collector: Collector[Any, Any, Any], known: InColumns, blocks: Iterator[Block], bound: Bound
 ) -> Iterator[Groups | Iterable[Any]]:
-    """Give the groups of many blocks at a time, or the items of a block that cannot be grouped, in order."""
+    """Return the groups of many blocks at a time, or the items of a block that cannot be grouped, in order."""
     assert known.downstream is not None, "groups have one"
     if known.downstream.finds == "first":
         return iter((first_of_groups(collector, known, blocks),))
@@ -295,7 +295,7 @@ class _HeldInts:
         self._rows, self._most = self._rows + len(keys.values), max(self._most, greatest_of(values))
 
     def rest(self) -> Iterator[GroupTable]:
-        """Give the groups of the rows that are held."""
+        """Yield the groups of the rows that are held."""
         held, self._held, self._rows, self._most = self._held, [], 0, 0
         yield from _tables(held)
 
@@ -338,7 +338,7 @@ def _keys_of(expression: Expression, items: Column) -> Column:
 
 
 def _values_of(known: InColumns, items: Column) -> Iterator[Column]:
-    """Give the columns of which containers are made, as `found_in_groups` takes them."""
+    """Yield the columns of which containers are made, as `found_in_groups` takes them."""
     if known.parts:
         for part in known.parts:
             yield from _values_of(part, items)

@@ -131,7 +131,7 @@ def _first_places(column: Column) -> Int64s:
 
 
 def packed_firsts(column: Column) -> Iterator[tuple[int, bytes]] | None:
-    """Give (number of rows, pickled column) of the first row of each value; None if they are no numbers or strings."""
+    """Return (number of rows, pickled column) of the first row of each value; None unless numbers or strings."""
     try:
         found = _first_rows([column])
     except NotColumnar:
@@ -215,7 +215,7 @@ def firsts_met(sources: Sequence[int], batches: Sequence[FirstRows]) -> Tuples |
 
 
 def sent_back(column: Column, sources: int, targets: int) -> Iterator[tuple[int, int, bytes]]:
-    """Give (target, number of rows, pickled column) of ((source, place), value)."""
+    """Yield (target, number of rows, pickled column) of ((source, place), value)."""
     # Sources go to targets in stretches, so that the items of all targets together are in order.
     targets_of_rows = _where(column)[0] * targets // sources
     for target in range(targets):

@@ -317,7 +317,7 @@ class JoinedRows(Entries):
 
     @property
     def has_records(self) -> bool:
-        """Whether an item of a side may be a record, which several pairs share."""
+        """Return whether an item of a side may be a record, which several pairs share."""
         return self._passing.values.has_records or self._held.has_records
 
     @property

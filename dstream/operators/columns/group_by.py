@@ -113,7 +113,7 @@ class RowGroups:
 
     @property
     def are_many(self) -> bool:
-        """Whether the groups are so numerous that their items cost less one by one."""
+        """Return whether the groups are so numerous that their items cost less one by one."""
         return len(self.keys) * _FEWEST_ROWS > self.rows
 
     def taken(self, known: InColumns, supplier: Callable[[], Any], groups: dict[Any, Any]) -> dict[Any, Any]:
@@ -150,7 +150,7 @@ class RowBuffer:
             self._held.append((keys, values))
 
     def rest(self) -> Iterator[RowGroups]:
-        """Give the groups of the rows that are held."""
+        """Yield the groups of the rows that are held."""
         held, self._held, self._weight, self._most = self._held, [], 0, 0
         if held:
             keys, *values = (
@@ -184,7 +184,7 @@ class TextBuffer:
             yield from self.rest()
 
     def rest(self) -> Iterator[StringGroupTable]:
-        """Give the groups of the texts that are held."""
+        """Yield the groups of the texts that are held."""
         held, self._held, self._rows, self._bytes = self._held, [], 0, 0
         if held:
             yield counted_texts(held)
@@ -405,7 +405,7 @@ def folded(
     blocks: Iterator[Block],
     bound: Bound,
 ) -> Iterator[Table | FoldedGroups]:
-    """Give the groups of tables of ints, and of the items between them; past the memory bound in several rounds.
+    """Yield the groups of tables of ints, and of the items between them; past the memory bound in several rounds.
 
     A collector of such groups begins with a container for ints, and makes one of another type from the first value on
     that is none. From there on no block is looked at in columns.
@@ -445,7 +445,7 @@ class _Fold:
 
     @property
     def is_of_ints(self) -> bool:
-        """Whether no other values are among the groups."""
+        """Return whether no other values are among the groups."""
         return type(self._groups) is self._of_ints
 
     def with_table(self, table: Table) -> Iterator[Table | FoldedGroups]:
@@ -475,7 +475,7 @@ class _Fold:
         self._tables, self._costs = [], 0
 
     def rest(self) -> Iterator[Table | FoldedGroups]:
-        """Give the groups: as a table if they are tables alone."""
+        """Yield the groups: as a table if they are tables alone."""
         # Where items have come, too, the tables follow them into the container, in their order.
         table = None if self._groups or not self._tables else _merged_tables(self._tables)
         if table is not None:

@@ -83,7 +83,7 @@ class _Groups:
         return len(self.counts)
 
     def lines(self) -> Iterator[tuple[Any, ...]]:
-        """Give (key, count, *sums) of each group."""
+        """Return (key, count, *sums) of each group."""
         columns = (self.keys, self.counts, *self.sums)
         return zip(*(column.tolist() for column in columns), strict=True)
 
@@ -97,7 +97,7 @@ class _Groups:
         return type(self)(self._keys_at(chosen), self.counts[chosen], sums, self.ranks[chosen])
 
     def parts(self, most: int) -> Iterator[Self]:
-        """Give the groups in parts of `most`, or fewer with long keys, in order."""
+        """Return the groups in parts of `most`, or fewer with long keys, in order."""
         most = min(most, self.rows_of_part())
         return iter((self,)) if len(self) <= most else (self.rows(each) for each in stretches_of(len(self), most))
 
@@ -141,7 +141,7 @@ class GroupTable(_Groups):
 
 
 def stretches_of(count: int, most: int) -> Iterator[NDArray[np.intp]]:
-    """Give the places from 0 to `count`, `most` at a time."""
+    """Return the places from 0 to `count`, `most` at a time."""
     return (np.arange(start, min(start + most, count)) for start in range(0, count, most))
 
 
@@ -419,7 +419,7 @@ def merged_groups(tables: Sequence[GroupTable | StringGroupTable]) -> GroupTable
 
 
 def with_texts_together(tables: Iterator[T | StringGroupTable], bound: Bound) -> Iterator[T | StringGroupTable]:
-    """Give the tables in order, with neighbouring groups by strings merged as long as they take few megabytes.
+    """Yield the tables in order, with neighbouring groups by strings merged as long as they take few megabytes.
 
     And as long as the process has room for that.
     """
@@ -463,14 +463,14 @@ def _merged_strings(held: list[StringGroupTable]) -> Iterator[StringGroupTable]:
 def parts_by_target(
     table: GroupTable | StringGroupTable, targets: int
 ) -> Iterator[tuple[int, GroupTable | StringGroupTable]]:
-    """Give each target that equal keys meet at, with its groups."""
+    """Return each target that equal keys meet at, with its groups."""
     return _parts_at(table, table.hashes() % targets, targets)
 
 
 def parts_by_bucket(
     table: GroupTable | StringGroupTable, buckets: int, level: int
 ) -> Iterator[tuple[int, GroupTable | StringGroupTable]]:
-    """Give each bucket of at most 16, with its groups: by other bits of the hashes at each level."""
+    """Return each bucket of at most 16, with its groups: by other bits of the hashes at each level."""
     # The upper bits of a product depend on all bits of a hash, those of one target agree in their remainder.
     mixed = table.hashes().view(np.uint64) * _MIXER >> np.uint64(60 - 4 * level)
     return _parts_at(table, mixed % np.uint64(buckets), buckets)

@@ -175,7 +175,7 @@ def column_in_order(
     step: str,
     looks: Sequence[EarlyCheck] = (),
 ) -> Iterator[Block] | None:
-    """Give the rows of columns, one behind the other, in the order of their keys; None if Python has to compare them.
+    """Return the rows of columns, one behind the other, in the order of their keys; None if Python has to compare them.
 
     Args:
         columns: they stay as they are.
@@ -246,7 +246,7 @@ def sample_of_column(column: Column, apart_of: Callable[[int], int]) -> tuple[li
 
 
 def batches_of_run(rows: Rows, ranks: Ranks, batcher: Batcher) -> Iterator[tuple[int, bytes]]:
-    """Give (number of rows, pickled `SortedBatch`) of rows that are in order."""
+    """Yield (number of rows, pickled `SortedBatch`) of rows that are in order."""
     start = 0
     for size, data in batcher.batches(rows) if isinstance(rows, list) else _packed(rows):
         some = Ranks(ranks.kind, ranks.values[start : start + size])
@@ -285,7 +285,7 @@ def _between(block: Rows, start: int, end: int) -> Rows:
 
 
 def merged_batches(batches: Sequence[SortedBatch]) -> Iterator[Block] | None:
-    """Give the rows of batches in the order of their ranks, which are of one kind; stable.
+    """Return the rows of batches in the order of their ranks, which are of one kind; stable.
 
     Args:
         batches: those of a run one after another.
@@ -325,7 +325,7 @@ def _heads(batches: Sequence[SortedBatch]) -> int:
 
 
 def _merged(batches: list[SortedBatch | None], places: NDArray[np.intp]) -> Iterator[Block]:
-    """Give the rows as lists; the items of a batch are there from its first row to its last one."""
+    """Yield the rows as lists; the items of a batch are there from its first row to its last one."""
     sizes = [len(batch) for batch in batches if batch is not None]
     owner_of_row = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
     first_row = np.cumsum([0, *sizes[:-1]])

@@ -63,7 +63,7 @@ class Strings:
 
     @property
     def is_joined(self) -> bool:
-        """Whether the texts are known as joined bytes by now."""
+        """Return whether the texts are known as joined bytes by now."""
         return self._joined is not None
 
     def __len__(self) -> int:

@@ -161,7 +161,7 @@ def _rows_where(relation: str, texts: Any, other: Any) -> NDArray[np.intp]:
 
 
 def first_of_blocks(collector: Collector[Any, Any, Any], known: InColumns, blocks: Iterator[Block]) -> Iterator[Any]:
-    """Give the items that a collector of first ones needs, in order: of blocks with keys in columns no others.
+    """Return the items that a collector of first ones needs, in order: of blocks with keys in columns no others.
 
     Raises:
         EngineError: what is verified is not what Python gives.
@@ -181,7 +181,7 @@ def items_needed(
     column_of_block: Callable[[Block], Column],
     places: Callable[[InColumns, Column], NDArray[np.intp]],
 ) -> Iterator[Any]:
-    """Give the items of blocks that a collector needs, in order, and all of those that are not columnar.
+    """Return the items of blocks that a collector needs, in order, and all of those that are not columnar.
 
     Args:
         collector: what the items are for.

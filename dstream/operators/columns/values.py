@@ -244,7 +244,7 @@ def items_of(column: Column) -> list[Any]:
 
 
 def windows_of(column: Tuples) -> Iterator[tuple[Any, ...]]:
-    """Give the tuples of a column that has a `whole`: its values are made once for all of them."""
+    """Return the tuples of a column that has a `whole`: its values are made once for all of them."""
     from more_itertools import sliding_window  # here: few programs gather windows
 
     assert column.whole is not None, "they are windows"
@@ -294,7 +294,7 @@ def bytes_of_texts(column: Column) -> int:
 
 
 def parts_of(column: Column, rows: int) -> Iterator[tuple[Column, int]]:
-    """Give a column in parts of `rows` rows, or fewer with long strings, and how many each has."""
+    """Yield a column in parts of `rows` rows, or fewer with long strings, and how many each has."""
     size = size_of_column(column)
     # A part is pickled as a whole: with long strings it has fewer rows.
     rows = min(rows, max(1, _MOST_OF_PART * size // max(bytes_of_texts(column), 1)))

@@ -49,7 +49,7 @@ Frames: TypeAlias = dict[int, dict[Any, Any]]
 def sliding_windows(
     kind: ByPlace[Any, Any], blocks: Iterator[Block], behind: Iterable[Any], is_first: Callable[[], bool]
 ) -> Iterator[Block]:
-    """Give the windows that begin in a partition.
+    """Yield the windows that begin in a partition.
 
     Args:
         kind: a gatherer with a `window`.

@@ -59,11 +59,11 @@ __all__ = [
 
 
 MOST_BYTES = 2**30
-"""The most bytes of keys that are put together, or one batch: an Arrow array of strings has offsets of 32 bits."""
+"""Maximum bytes of the keys of concatenated batches: an Arrow array of strings has offsets of 32 bits."""
 
 
 def keys_in(column: Any) -> Keys | None:
-    """Return the values of a column as keys; None if they are no ints and no texts."""
+    """Return the values of a column as keys; None if they are not ints or strings."""
     if isinstance(column, Ints):
         return column.values
     return column if isinstance(column, Strings) else None
@@ -87,7 +87,7 @@ def hashes_of(keys: Keys) -> Int64s:
 
 
 def together(keys: Sequence[Keys]) -> Keys:
-    """Return keys of one type one after another; there is at least one batch of them."""
+    """Concatenate batches of keys of one type; there is at least one batch."""
     if len(keys) == 1:
         return keys[0]
     texts = [each for each in keys if isinstance(each, Strings)]
@@ -101,15 +101,15 @@ def together(keys: Sequence[Keys]) -> Keys:
 _MOST_ENTRIES = 131_072
 """The number of pairs of rows that are found at a time, as long as no row alone has more."""
 _FEWEST_LOOKED_UP = 65_536
-"""The number of rows that are looked up at a time if all have arrived: the last probes of a round are for few."""
+"""Minimum rows of a lookup if all rows have arrived: the last probes of a lookup are for a few rows each."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinBatch:
-    """Some rows of one side.
+    """A batch of rows of one side.
 
     Attributes:
-        keys: of the rows.
+        keys: the keys of the rows.
         data: their values, pickled: a list or a column.
     """
 
@@ -120,7 +120,7 @@ class JoinBatch:
         return len(self.keys)
 
     def unpacked(self, reopened: Reopened | None = None) -> list[Any] | Column:
-        """Return the values as they travelled; what did not is read where other rows are read again."""
+        """Return the unpickled values; rows that were sent as references are read again from their source."""
         found: list[Any] | Column | PackedRows | ReferredRows = loads_items(self.data)
         if isinstance(found, ReferredRows):
             return found.unpacked(reopened or Reopened())
@@ -138,7 +138,7 @@ class JoinBatch:
 
 Values: TypeAlias = "list[Any] | Column | JoinBatch"
 JoinRows: TypeAlias = "tuple[Keys, Values]"
-"""The keys of some rows, and their values."""
+"""The keys and the values of rows."""
 
 
 def rows_of_items(keys: list[Any], values: list[Any]) -> JoinRows | None:
@@ -153,10 +153,10 @@ def rows_of_items(keys: list[Any], values: list[Any]) -> JoinRows | None:
 
 
 def rows_of_block(block: Any, key: Callable[[Any], Any] | None, columns: KeyInColumns | None = None) -> JoinRows | None:
-    """Return the rows of a block, whose items are not made; None if their keys are no ints and no texts.
+    """Return the rows of a block without creating its items; None if their keys are not ints or strings.
 
     Args:
-        block: a column, or something else.
+        block: a column, or another object, which has no rows.
         key: None: the items are pairs of a key and a value; `key_of`: the values are the pairs; `unchanged`: the items
             are keys and values.
         columns: the expression of the key, whose values are the items; None for the keys above.
@@ -167,7 +167,7 @@ def rows_of_block(block: Any, key: Callable[[Any], Any] | None, columns: KeyInCo
     if key is unchanged:
         keys = keys_in(block)
         return None if keys is None else (keys, block)
-    # A subclass has its items from elsewhere.
+    # A subclass has another source of its items.
     if type(block) is not Entries and not (isinstance(block, Tuples) and len(block.members) == 2):
         return None
     keys = keys_in(block.members[0])
@@ -189,13 +189,13 @@ def _evaluated_keys(block: Any, key: Any, columns: KeyInColumns) -> Keys | None:
 
 
 def each_key_once(rows: JoinRows) -> JoinRows:
-    """Return the keys of some rows without their values."""
+    """Return the distinct keys of rows without their values."""
     keys = each_once(rows[0])
     return keys, [None] * len(keys)
 
 
 def are_of_one_type(batches: Sequence[JoinBatch]) -> bool:
-    """Whether the keys of these batches can be put together."""
+    """Return whether the keys of these batches can be put together."""
     are_texts = [isinstance(batch.keys, Strings) for batch in batches]
     return not any(are_texts) or (all(are_texts) and sum(bytes_of(batch.keys) for batch in batches) <= MOST_BYTES)
 
@@ -203,12 +203,12 @@ def are_of_one_type(batches: Sequence[JoinBatch]) -> bool:
 def sent_to_targets(
     rows: JoinRows, targets: int, wanted: frozenset[str] | None = None
 ) -> Iterator[tuple[int, int, bytes]]:
-    """Give (target, number of rows, pickled `JoinBatch`) of the rows that go to each target, in order.
+    """Yield (target, number of rows, pickled `JoinBatch`) of the rows for each target, in order.
 
     Args:
         rows: the keys and the values.
-        targets: in how many partitions both sides meet.
-        wanted: the parts of records that are used behind the join, if items are not; None: all.
+        targets: the number of partitions of both sides.
+        wanted: the fields of records that downstream steps use, if they use no whole items; None: all.
     """
     keys, values = rows
     # Rows for one target are copied as well: a slice would be pickled with all bytes of its array (pyarrow 26).
@@ -226,14 +226,14 @@ def sent_to_targets(
 
 
 def _that_travels(values: Column, wanted: frozenset[str] | None) -> Column | PackedRows | ReferredRows:
-    """Return values in the form in which they are pickled: records as columns, if they have some."""
+    """Return values in the format in which they are pickled: records as columns, if they have columns."""
     if not isinstance(values, RowsWithParts) or values.is_shared:
         return values
     return (None if wanted is None else referred_rows(values, wanted)) or packed_rows(values) or values
 
 
 class JoinTable(ABC):
-    """The keys of the side that is held. Rows that pass by are looked up in them, and become items."""
+    """The keys of the build side. Rows of the probe side are looked up in them, and become items."""
 
     _index: KeyIndex
 
@@ -241,13 +241,13 @@ class JoinTable(ABC):
         self._reopened = Reopened()
 
     def takes(self, rows: JoinBatch | JoinRows) -> bool:
-        """Whether the keys of these rows are of the type of those held."""
+        """Return whether the keys of these rows have the type of the keys of the table."""
         keys = rows[0] if isinstance(rows, tuple) else rows.keys
         return isinstance(keys, Strings) == isinstance(self._index.keys, Strings)
 
     def blocks(self, passing: Iterable[JoinBatch | JoinRows], *, are_collected: bool) -> Iterator[Block]:
-        """Give blocks of items of rows that pass by, in order; if these are collected, many are looked up at a time."""
-        # Batches of a shuffle are there anyway; blocks of a stream go on at once, so that nothing is read ahead.
+        """Yield blocks of items of the probe side, in order; collected rows are looked up many at a time."""
+        # Batches of a shuffle have all arrived; blocks of a stream are emitted at once, so that nothing is read ahead.
         least = _FEWEST_LOOKED_UP if are_collected else 0
         held: list[JoinRows] = []
         waiting = size = 0
@@ -275,11 +275,11 @@ class JoinTable(ABC):
 
     @abstractmethod
     def _blocks_of(self, keys: Keys, values: list[Any] | Column, numbers: Int64s) -> Iterator[Block]:
-        """Give the items of rows whose keys have these numbers."""
+        """Return the items of rows whose keys have these numbers."""
 
     @abstractmethod
     def pairs(self) -> Iterator[Pair]:
-        """Yield (key, item) of the rows that are held, with the items that earlier blocks have."""
+        """Yield (key, item) of the rows of the build side; the items are the objects of earlier blocks."""
 
     @abstractmethod
     def ending(self) -> Iterator[Any]:
@@ -290,17 +290,17 @@ class JoinTable(ABC):
         """Do the rest by items, the first of which has a key of another type, or an int of more than 64 bits.
 
         Args:
-            index: the pairs that are held, by their keys.
-            passing: the pairs that still pass by.
+            index: the pairs of the build side, by their keys.
+            passing: the remaining pairs of the probe side.
         """
 
 
 class KeyTable(JoinTable):
-    """The side of which only the keys matter: items that pass by are given, or are not.
+    """The build side of a semi-join, of which only the keys matter.
 
     Args:
-        batches: of the side, with keys of one type; there is at least one.
-        membership: which items are given.
+        batches: the batches of the side, at least one, with keys of one type.
+        membership: which items of the probe side are emitted.
     """
 
     def __init__(self, batches: Iterable[JoinBatch], membership: Membership) -> None:
@@ -327,17 +327,17 @@ class KeyTable(JoinTable):
 
 
 class SideTable(JoinTable):
-    """The side that is held: its rows by their keys.
+    """The build side of a join: its rows by their keys.
 
     Args:
-        batches: of the side, in order, with keys of one type; there is at least one.
-        matching: what becomes of the rows of both sides.
+        batches: the batches of the side, in order, at least one, with keys of one type.
+        matching: the output for the rows of both sides.
     """
 
     def __init__(self, batches: Iterable[JoinBatch], matching: Matching) -> None:
         super().__init__()
         held = list(batches)
-        # The row -1, which those have that match nothing, is None.
+        # Rows without a match have the partner -1, which is None.
         self._values = RowValues([each.unpacked(self._reopened) for each in held], behind=[None])
         self._matching = matching
         self._keys_of_rows = [each.keys for each in held]
@@ -345,7 +345,7 @@ class SideTable(JoinTable):
         numbers = self._index.numbers
         self._counts = np.bincount(numbers, minlength=len(self._index.keys))
         self._starts = np.cumsum(self._counts) - self._counts
-        # Stable, so that the partners of a key keep their order.
+        # Stable, so that the partners of a key remain in order.
         self._rows = numbers if self._index.is_unique else np.argsort(numbers, kind="stable")
         self._is_matched = np.zeros(len(self._index.keys), np.bool_)
 
@@ -354,7 +354,7 @@ class SideTable(JoinTable):
         if self._matching.keeps_held:
             self._is_matched[numbers[is_found]] = True
         alone = 1 if self._matching.keeps_passing else 0
-        # A row that is not found has the number -1, the place of the last count, which `where` drops.
+        # A row that is not found has the number -1, the index of the last count, which `where` drops.
         counts = np.where(is_found, self._counts[numbers] if len(self._counts) else 0, alone)
         ends = np.cumsum(counts)
         passing = PassingRows(keys, values)
@@ -369,11 +369,11 @@ class SideTable(JoinTable):
             start = end
 
     def _held_rows(self, numbers: Int64s, counts: Int64s) -> Int64s:
-        """Return which row is held, -1 for none, of each pair of rows.
+        """Return the row of the build side, or -1, for each pair of rows.
 
         Args:
-            numbers: of the key of each pair.
-            counts: how many neighbouring pairs each row that passes by has.
+            numbers: the number of the key of each pair.
+            counts: the number of adjacent pairs of each row of the probe side.
         """
         if self._index.is_unique:
             return numbers
@@ -384,7 +384,7 @@ class SideTable(JoinTable):
         return held
 
     def pairs(self) -> Iterator[Pair]:
-        # Behind the items of the rows is None.
+        # The values end with None, which `zip` drops.
         return zip(
             chain.from_iterable(each.tolist() for each in self._keys_of_rows), self._values.items(), strict=False
         )
@@ -393,7 +393,7 @@ class SideTable(JoinTable):
         return self._matching.entries(index, passing, set(self._held_at(np.flatnonzero(self._is_matched))))
 
     def ending(self) -> Iterator[Any]:
-        """Give the entries of rows that matched nothing, if they are kept: key by key, as these were first seen."""
+        """Yield the entries of rows without a match, if they are emitted: by keys, in the order of their first rows."""
         if not self._matching.keeps_held:
             return
         numbers = np.flatnonzero(~self._is_matched)

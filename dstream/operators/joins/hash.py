@@ -1,10 +1,10 @@
 """Hash join, cogroup and semi-join of two sides, as pairs of canonical key and item.
 
-A join holds one side in a dict of its keys, and the other one passes by. Past the bound both go to files by the hash of
-their keys, and each pair of files is joined on its own. The items of one hot key, which no hash divides, are held a
-block at a time, and the other side passes by once for each block.
+A join builds a dict from the items of one side by key, and probes it with the items of the other side. Past the bound
+both are written to files by the hash of their keys, and each pair of files is joined on its own. The items of one hot
+key, which no hash divides, are read in blocks, and the probe side is read once for each block.
 
-A semi-join holds the keys of the right side in a set, and the left one passes by; past the bound as above.
+A semi-join builds a set of the keys of the right side, and probes it with the left side; past the bound as above.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Matching:
     """The output of both sides of a join.
 
     Attributes:
-        holds_left: whether the left side is the one that is held.
-        keeps_held: whether held items that match nothing are kept.
-        keeps_passing: whether items that pass by and match nothing are kept.
+        holds_left: whether the left side is the build side.
+        keeps_held: whether items of the build side without a match are emitted.
+        keeps_passing: whether items of the probe side without a match are emitted.
     """
 
     holds_left: bool
@@ -46,23 +46,23 @@ class Matching:
 
     @staticmethod
     def of(how: str, holds_left: bool) -> Matching:
-        """Return the output of `how` if the left, or the right side is held."""
+        """Return the output of `how` if the left, or the right side is the build side."""
         keeps_left, keeps_right = how in ("left", "full"), how in ("right", "full")
         return Matching(holds_left, *((keeps_left, keeps_right) if holds_left else (keeps_right, keeps_left)))
 
     def entries(
         self, index: Index, passing: Iterable[Pair], matched_before: Iterable[Any] = ()
     ) -> Iterator[Entry[Any, Any]]:
-        """Give the entries of all items that pass by `index`, then those of held items that matched nothing."""
+        """Return the entries of all probe items, then the entries of the build items in `index` without a match."""
         matches = self._with_held_left if self.holds_left else self._with_held_right
         if not self.keeps_held:
             return matches(index, passing)
         found = set(matched_before)
-        # `chain` asks for the unmatched items last, when all others have passed: only then `found` is complete.
+        # `chain` requests the unmatched items last, after all probe items: only then `found` is complete.
         return chain(matches(index, _noted(passing, index, found)), self._unmatched(index, found))
 
     def joined(self, held: Iterable[Pair], passing: Iterable[Pair], bound: Bound) -> Iterator[Entry[Any, Any]]:
-        """Give the entries of two sides of which one may have to go to files; `passing` is first asked at last."""
+        """Return the entries of two sides, which may spill to files; `passing` is read after all of `held`."""
         return matched(held, passing, self, bound)
 
     def _with_held_right(self, index: Index, passing: Iterable[Pair]) -> Iterator[Any]:
@@ -76,7 +76,7 @@ class Matching:
         for key, right in passing:
             lefts = find(key)
             if lefts is not None:
-                # The entry has the key of the left item: 1, 1.0 and True are one key in different forms.
+                # The entry has the key of the left item: 1, 1.0 and True are equal keys of different types.
                 for own_key, left in lefts:
                     yield as_entry((own_key, (left, right)))
             elif keeps_passing:
@@ -93,7 +93,7 @@ _NO_PARTNER = ((None, None),)
 
 
 def _noted(passing: Iterable[Pair], index: Index, found: set[Any]) -> Iterator[Pair]:
-    """Give the pairs; add those of their keys that `index` has to `found`."""
+    """Yield the pairs, and add each key that is in `index` to `found`."""
     for pair in passing:
         if pair[0] in index:
             found.add(pair[0])
@@ -119,13 +119,13 @@ def _add(pairs: Iterable[Pair], index: Index) -> None:
 def matched(
     held: Iterable[Pair], passing: Iterable[Pair], matching: Matching, bound: Bound, level: int = 0
 ) -> Iterator[Entry[Any, Any]]:
-    """Join two sides; `passing` is first asked when all of `held` is there."""
+    """Join two sides; `passing` is read after all of `held`."""
     index = Index()
     chunks = pieces(held, _CHUNK)
     for chunk in chunks:
         _add(chunk, index)
         if bound.exceeded():
-            # Neither a single key nor keys that still share a hash at the deepest level can be divided.
+            # Neither a single key nor keys that share a hash at the deepest level can be divided.
             join = _in_blocks if level == DEEPEST or len(index) == 1 else _in_parts
             yield from join(index, chunks, passing, matching, bound, level)
             return
@@ -150,13 +150,13 @@ def in_files(pairs: Iterable[Pair], level: int) -> list[Run]:
 
 
 def pairs_again(read: Iterable[Pair]) -> Iterator[Pair]:
-    """Give pairs that come out of a file, with keys that are canonical in this process."""
+    """Yield pairs that were read from a file, with keys that are canonical in this process."""
     for key, item in read:
         yield canonical(key), item
 
 
 def _drained(index: Index) -> Iterator[Pair]:
-    """Yield the pairs and free each key behind it: their consumer needs memory, too."""
+    """Yield the pairs and free each key after its pairs: their consumer needs memory, too."""
     for key in list(index):
         yield from index.pop(key)
     index.clear()
@@ -165,7 +165,7 @@ def _drained(index: Index) -> Iterator[Pair]:
 def _in_blocks(
     index: Index, held: Iterator[list[Pair]], passing: Iterable[Pair], matching: Matching, bound: Bound, level: int
 ) -> Iterator[Entry[Any, Any]]:
-    """Pass the other side once for each block that can be held; the last pass is for rows without a match."""
+    """Read the probe side once for each block of the build side, and once more for rows without a match."""
     kept, keys = Run(passing), set[Any]()
     in_block = replace(matching, keeps_passing=False)
     while index:
@@ -175,7 +175,7 @@ def _in_blocks(
         bound.spilled()
         while not bound.exceeded() and (chunk := next(held, None)):
             _add(chunk, index)
-        # One chunk at least, also where no memory was freed: otherwise the loop would not advance.
+        # At least one chunk, also where no memory was freed: otherwise the loop would not advance.
         if not index:
             _add(next(held, ()), index)
     if matching.keeps_passing:
@@ -184,13 +184,13 @@ def _in_blocks(
 
 
 def cogrouped(lefts: Iterable[Pair], rights: Iterable[Pair], bound: Bound) -> Iterator[Entry[Any, Any]]:
-    """Give each key with the lists of its items on both sides, in order."""
+    """Yield each key with the lists of its items on both sides, in order."""
     batches = chain(_grouped(lefts, is_left=True), _grouped(rights, is_left=False))
     yield from map(as_entry, merged(batches, _extended, bound))
 
 
 def _grouped(pairs: Iterable[Pair], is_left: bool) -> Iterator[tuple[list[Any], list[Any]]]:
-    """Give (keys, containers) of some pairs at a time, each key once."""
+    """Yield (keys, containers) of chunks of pairs, with each key once a chunk."""
     for chunk in pieces(pairs, _CHUNK):
         groups: dict[Any, list[Any]] = {}
         for key, item in chunk:
@@ -209,26 +209,26 @@ def _extended(left: Any, right: Any) -> Any:
 
 @record(slots=False)
 class Membership:
-    """The output for the items that pass by.
+    """The output of a semi-join or an anti-join for the items of the probe side.
 
     Attributes:
-        is_wanted: those go on whose keys are held; otherwise those whose keys are not.
+        is_wanted: whether items with a match are emitted; otherwise items without a match are.
     """
 
     is_wanted: bool
 
     def entries(self, held: Container[Any], passing: Iterable[Pair]) -> Iterator[Any]:
-        """Give the items that go on, of (key, item), reading nothing ahead."""
+        """Return the emitted items of (key, item), reading nothing ahead."""
         is_wanted = self.is_wanted
         return (item for key, item in passing if (key in held) is is_wanted)
 
     def joined(self, held: Iterable[Pair], passing: Iterable[Pair], bound: Bound, level: int = 0) -> Iterator[Any]:
-        """Give the items that go on, with keys that may go to files; `passing` is read when all keys are there."""
+        """Yield the emitted items, with keys that may spill to files; `passing` is read after all of `held`."""
         keys: set[Any] = set()
         chunks = pieces(held, _CHUNK)
         for chunk in chunks:
             keys.update(key for key, _ in chunk)
-            # As above, the deepest level ignores the bound.
+            # As in `matched`, the deepest level ignores the bound.
             if level < DEEPEST and bound.exceeded():
                 yield from self._in_files(keys, chunks, passing, bound, level)
                 return
@@ -244,7 +244,7 @@ class Membership:
 
 
 def _all_pairs(keys: set[Any], chunks: Iterator[list[Pair]]) -> Iterator[Pair]:
-    """Give the keys that are held, letting go of each, then the others."""
+    """Yield the keys in memory, freeing each, then the others."""
     while keys:
         yield keys.pop(), None
     for chunk in chunks:

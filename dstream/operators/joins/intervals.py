@@ -1,4 +1,4 @@
-"""`IntervalJoin`: pairs of items of two inputs that have one key and are close in time."""
+"""`IntervalJoin`: pairs of items of two inputs with equal keys and close timestamps."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ __all__ = ["IntervalJoin"]
 
 @dataclass(frozen=True, slots=True)
 class IntervalJoin:
-    """Gives `(left, right)` for items of one key with `left - before <= right <= left + after` in their timestamps.
+    """Join that emits `(left, right)` for items of one key with timestamps `left - before <= right <= left + after`.
 
-    It is inner: an item without a partner gives nothing. The timestamp of a pair is the later one of its items. An item
-    behind the watermark of both inputs together, at the start of the epoch, is late. An item is forgotten when the
-    watermark at the end of an epoch is behind the last partner that could come: `watermark > left + after`, and
+    The join is inner: an item without a partner emits nothing. The timestamp of a pair is the later one of its items.
+    An item before the watermark of both inputs together, at the start of the epoch, is late. An item is dropped when
+    the watermark at the end of an epoch has passed its last possible partner: `watermark > left + after`, and
     `watermark > right + before`.
 
-    Order: items are taken in the order of (epoch, input, partition of the source, offset), the left input first. Each
-    gives its pairs with all partners taken before it, by the timestamps of these, and those of one timestamp as they
-    were taken. Which pairs there are does not depend on where epochs end, as long as no item is late.
+    Order: items are processed in the order of (epoch, input, partition of the source, offset), the left input first.
+    Each item emits its pairs with all partners processed before it, by the timestamps of the partners, and in the order
+    of processing for equal timestamps. If no item is late, the set of pairs does not depend on the ends of epochs.
 
     Attributes:
-        left_key: gives the key of an item of the left input.
-        right_key: gives the key of an item of the right input.
-        before: how many milliseconds the right item may be before the left one.
-        after: how many milliseconds it may be behind.
-        gives_late: late items of both inputs go on, as `Late`.
+        left_key: returns the key of an item of the left input.
+        right_key: returns the key of an item of the right input.
+        before: the maximum milliseconds of the right item before the left one.
+        after: the maximum milliseconds of the right item after the left one.
+        gives_late: late items of both inputs are emitted as `Late`.
     """
 
     kind = "interval_join"
@@ -48,7 +48,7 @@ class IntervalJoin:
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        """The durations, by which items were forgotten."""
+        """Return the durations that decide when items are dropped."""
         return self.before, self.after
 
     def partial(self, number: int, items: Iterator[Timed], moment: EpochTime, shards: int) -> TaskPartials:
@@ -57,12 +57,12 @@ class IntervalJoin:
         return partials_by_key(key, items, shards, moment.old, self.gives_late)
 
     def new(self) -> ShardState:
-        """Return the state of a shard in which no item waits for a partner."""
+        """Return the empty state of a shard."""
         return _WaitingItems(self.before, self.after)
 
 
 class _Waiting(NamedTuple):
-    """The items of one key and one input, by their timestamps; of one timestamp in the order of arrival."""
+    """The buffered items of one key and one input, by timestamp and order of arrival."""
 
     timestamps: list[int]
     items: list[Any]
@@ -80,7 +80,7 @@ class _Waiting(NamedTuple):
         return _Waiting(self.timestamps.copy(), self.items.copy())
 
     def between(self, first: int, last: int) -> Iterator[tuple[int, Any]]:
-        """Give the items with these timestamps and those between."""
+        """Return the (timestamp, item) pairs with timestamps from `first` to `last`, both inclusive."""
         start = bisect_left(self.timestamps, first)
         stop = bisect_right(self.timestamps, last)
         return zip(self.timestamps[start:stop], self.items[start:stop], strict=True)
@@ -118,15 +118,15 @@ class _Arrived:
 
 
 class _WaitingItems(KeyStates[_Sides]):
-    """By key the items of both inputs that may get a partner yet.
+    """The items of both inputs, by key, that may still get a partner.
 
-    A delta has the items that arrived, and not all those that wait beside them: a key may have many.
+    A delta contains the items that arrived, not all buffered items of their keys: a key may have many.
     """
 
     def __init__(self, before: int, after: int) -> None:
         super().__init__(self._next_drop)
         self._reaches = (after, before)
-        """The time by which the last partner of an item may be behind it, for each input."""
+        """The maximum time of a partner after an item, for each input."""
         self._arrived = _Arrived()
 
     def _next_drop(self, sides: _Sides) -> int:
@@ -140,7 +140,7 @@ class _WaitingItems(KeyStates[_Sides]):
         for number, partial in partials:
             yield from self._paired(number, partial)
             yield from late_ones(partial)
-        # After all inputs: an item of the second may be the partner of one that this watermark removes.
+        # After all inputs: an item of the second input may be the partner of an item that this watermark removes.
         self._drop(watermark)
 
     def _paired(self, number: int, partial: ItemsByKey) -> Iterator[Timed]:
@@ -165,7 +165,7 @@ class _WaitingItems(KeyStates[_Sides]):
         return sides
 
     def _drop(self, watermark: int) -> None:
-        """Forget the items that no partner can come for any more."""
+        """Drop the items that cannot get a partner any more."""
         for key in self._deadlines.passed(watermark):
             sides = self._states[key]
             for waiting, reach in zip(sides, self._reaches, strict=True):
@@ -175,7 +175,7 @@ class _WaitingItems(KeyStates[_Sides]):
             self._arrived.watermark = watermark
 
     def to_disk(self) -> bool:
-        """Stay in memory: items wait for no longer than the bounds of the join, and each is looked at by its time."""
+        """Return False: items are buffered no longer than the bounds of the join, and are read by their time."""
         return False
 
     def delta(self) -> Any | None:
@@ -183,24 +183,24 @@ class _WaitingItems(KeyStates[_Sides]):
         arrived, self._arrived = self._arrived, _Arrived()
         if not arrived.keys and arrived.watermark == NO_WATERMARK:
             return None
-        # Items that arrived and were forgotten within one epoch need not be written.
+        # Items that arrived and were dropped within one epoch need not be written.
         return arrived.waiting(self._reaches)
 
     def patch(self, delta: Any) -> None:
-        """Apply a delta: add the items that arrived, and remove those that were forgotten."""
+        """Apply a delta: add the items that arrived, and remove the items that were dropped."""
         arrived: _Arrived = delta
         for number, key, timestamp, item in arrived.rows():
             self._add(number, key, timestamp, item)
         self._drop(arrived.watermark)
-        # `_drop` has noted the watermark as news, which it is not.
+        # `_drop` has recorded the watermark as a change, but it is part of the delta.
         self._arrived = _Arrived()
 
     def dump(self) -> Any:
-        """Return all keys with lists of the items that wait; items are shared, since they are not changed."""
+        """Return all keys with lists of the buffered items; items are shared, since they are not changed."""
         sides = [(left.copied(), right.copied()) for left, right in self._states.values()]
         return DumpedKeys(list(self._states), sides)
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
-        """Give the keys with the items that wait: two lists of (timestamp, item), of the left and the right input."""
+        """Yield the keys with the buffered items: two lists of (timestamp, item), of the left and the right input."""
         for key, (left, right) in self._states.items():
             yield key, (list(zip(*left, strict=True)), list(zip(*right, strict=True)))

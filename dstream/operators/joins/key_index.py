@@ -14,27 +14,27 @@ __all__ = ["Int64s", "KeyIndex", "Keys", "keys_at"]
 
 Int64s = NDArray[np.int64]
 Keys: TypeAlias = Int64s | Strings
-"""Exact ints of 64 bits, or exact texts."""
+"""Exact ints of 64 bits, or exact strings."""
 
 
 def keys_at(keys: Keys, places: Int64s) -> Keys:
-    """Return the keys at these places, in their order."""
+    """Return the keys at these positions, in the order of the positions."""
     return keys.taken(places) if isinstance(keys, Strings) else keys.take(places)
 
 
 class KeyIndex:
-    """Numbers of keys, in the order in which they are first there: open addressing, a round of probes for all rows.
+    """Index that numbers keys by first occurrence: open addressing, with a round of probes for all rows at once.
 
-    Strings are found by hashes of 64 bits, and compared then. Where two have one hash, or keys are made so that most of
-    them meet in a few slots, a dict does the same.
+    Strings are found by hashes of 64 bits, and compared then. A dict replaces the slots if two strings have one hash,
+    or if most keys collide in a few slots.
 
     Args:
-        keys: any keys, of which some may be equal.
+        keys: any keys, also equal ones.
 
     Attributes:
-        keys: each once.
-        numbers: of the keys that it was made of.
-        is_unique: whether all of these were different.
+        keys: the distinct keys.
+        numbers: the numbers of the input keys.
+        is_unique: whether all input keys were different.
     """
 
     def __init__(self, keys: Keys) -> None:
@@ -47,7 +47,7 @@ class KeyIndex:
         self._is_mixed_twice = False
         first = self._filled(len(keys), _FEW_ROUNDS)
         if first is None:
-            # One product spreads most keys better, but keeps multiples of Fibonacci's numbers side by side.
+            # One product spreads most keys better, but multiples of Fibonacci's numbers remain side by side.
             self._is_mixed_twice = True
             self._slots.fill(-1)
             first = self._filled(len(keys), _MOST_ROUNDS)
@@ -62,7 +62,7 @@ class KeyIndex:
             self._number(keys, is_first)
 
     def _number(self, keys: Keys, is_first: NDArray[np.bool_]) -> None:
-        """Replace places of first keys by their numbers, everywhere."""
+        """Replace positions of first occurrences by the numbers of the keys in all attributes."""
         numbers = np.cumsum(is_first) - 1
         self.keys, self.numbers = keys_at(keys, np.flatnonzero(is_first)), numbers.take(self.numbers)
         if self._dict is not None:
@@ -73,14 +73,14 @@ class KeyIndex:
             self._slots[taken] = numbers.take(self._slots[taken])
 
     def _filled(self, size: int, rounds: int) -> Int64s | None:
-        """Put each place into a slot; return the first place with the mark of each; None if too many would be tried."""
+        """Fill the slots with positions; return the first position of each mark; None after too many rounds."""
         if size >= 2**31:  # Slots have 32 bits.
             return None
         first: Int64s = np.arange(size)
         places, marks, slots = first, self._marks, self._slots_of(self._marks)
         for _ in range(rounds):
             free = np.flatnonzero(self._slots.take(slots) < 0)
-            # Of several places for one slot the one that is written last stays: the first place.
+            # Of several positions for one slot, the last one written remains: the first position.
             self._slots[slots.take(free)[::-1]] = places.take(free)[::-1]
             found = self._slots.take(slots)
             is_equal = self._marks.take(found) == marks
@@ -92,7 +92,7 @@ class KeyIndex:
         return None
 
     def find(self, keys: Keys) -> Int64s:
-        """Return the number of each key; -1 for one that is not there. The keys are of the type of those in here."""
+        """Return the number of each key, or -1 if it is missing; the keys have the type of the index."""
         found = None if self._dict is not None else self._probed(_marks_of(keys))
         if found is not None:
             there = np.flatnonzero(found >= 0)
@@ -133,13 +133,13 @@ class KeyIndex:
 
 _FEWEST_BITS = 4
 _FEW_ROUNDS, _MOST_ROUNDS = 64, 256
-"""Random keys need some 40 rounds at most, also where there are millions of them."""
+"""Limits of the rounds of probes: millions of random keys need about 40 rounds."""
 _HALF = np.uint64(32)
 _SPREADER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _folded(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Mix the upper half of each number into the lower one."""
+    """Mix the upper half of each number into its lower half."""
     return numbers ^ (numbers >> _HALF)
 
 
@@ -149,10 +149,10 @@ def _marks_of(keys: Keys) -> Int64s:
 
 
 def _hashes_of_texts(texts: Strings) -> Int64s:
-    """Return a hash of the bytes of each text, for use within this process: the first ones eight at a time."""
+    """Return a hash of the bytes of each string, for use within this process: eight bytes at a time."""
     offsets, data = offsets_and_bytes(texts.values)
     starts, lengths = offsets[:-1].astype(np.int64), np.diff(offsets).astype(np.int64)
-    # Eight more, so that the last bytes can be read as a number. It begins at any byte: its strides are one.
+    # Eight bytes more, so that the last bytes can be read as a number. A number begins at any byte: the strides are 1.
     padded = np.concatenate([data, np.zeros(8, np.uint8)])
     numbers = np.ndarray((len(data) + 1,), "<u8", padded, strides=(1,))
     hashes = lengths.astype(np.uint64) * _SPREADER
@@ -170,7 +170,7 @@ def _hashes_of_texts(texts: Strings) -> Int64s:
 
 
 _MOST_BYTES = 256
-"""Python hashes the rest of each longer text: rounds for eight bytes each would take seconds for one of 1 MB."""
+"""Python hashes the rest of longer strings: rounds of eight bytes would take seconds for a string of 1 MB."""
 
 
 def _hashes_of_bytes(data: NDArray[np.uint8], starts: Int64s, ends: Int64s) -> NDArray[np.uint64]:
@@ -184,10 +184,10 @@ _MIXER = np.uint64(0xFF51AFD7ED558CCD)
 
 
 def _are_equal(keys: Keys, places: Int64s, others: Keys, at: Int64s) -> bool:
-    """Return whether some keys equal others; ints with equal marks do."""
+    """Return whether keys equal others, pair by pair; ints with equal marks do."""
     if not isinstance(keys, Strings) or not isinstance(others, Strings):
         return True
-    # The same string need not be compared with itself.
+    # A string is not compared with itself.
     differ = np.flatnonzero(places != at) if keys is others else np.arange(len(places))
     if not len(differ):
         return True

@@ -32,10 +32,10 @@ class RightSide:
     """The right side of a join, and its conversion to a table.
 
     Attributes:
-        key: gives the key of an item.
-        projecting: gives the part of an item that the pairs contain; None: all of it.
+        key: returns the key of an item.
+        projecting: returns the part of an item that the pairs contain; None: the item.
         step: the join.
-        limit: how many bytes all of it may have, pickled.
+        limit: the maximum bytes of the pickled side.
     """
 
     key: Callable[[Any], Any]
@@ -51,15 +51,15 @@ class RightSide:
         return RightSide(node.right_key, node.projecting, node.step, limit if own is None else own)
 
     def columns(self, items: list[Any]) -> Columns:
-        """Return the canonical keys of some items, and their parts in the pairs."""
+        """Return the canonical keys of items, and their parts in the pairs."""
         keys = canonical_keys(results(self.key, items), items)
         return keys, items if self.projecting is None else results(self.projecting, items)
 
     def batches(self, items: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
-        """Give (number of items, pickled columns); stop as soon as they are too large.
+        """Yield (number of items, pickled columns); stop as soon as they are too large.
 
         Raises:
-            UnsupportedError: they have more bytes than the limit.
+            UnsupportedError: the items have more bytes than the limit.
         """
         batcher, taking, size = Batcher(), BatchIterator(items), 0
         with naming(self.step):
@@ -91,19 +91,19 @@ def table_of(payloads: Iterable[Any], step: Step) -> LookupTable:
     table = LookupTable()
     with naming(step):
         for payload in payloads:
-            # Keys were canonical in another process; a NaN among them is another object here.
+            # Keys were canonical in another process; a NaN is another object in this process.
             keys, values = loads_items(payload)
             _add(table, canonical_all(keys), values)
     return table
 
 
 def table_here(side: RightSide, items: Iterable[Any]) -> LookupTable:
-    """Return the table of items that are in this process, which need not travel.
+    """Return the table of items that are in this process, without pickling them.
 
-    They are measured as they would be for workers. What cannot be pickled counts as nothing.
+    Their size is measured as for workers. Objects that cannot be pickled have no size.
 
     Raises:
-        UnsupportedError: they have more bytes than the limit.
+        UnsupportedError: the items have more bytes than the limit.
     """
     table, size = LookupTable(), 0
     with naming(side.step):
@@ -118,7 +118,7 @@ def table_here(side: RightSide, items: Iterable[Any]) -> LookupTable:
 def _size(columns: Columns) -> int:
     try:
         return len(pickle.dumps(columns, protocol=5))
-    # The items stay in this process, so that what cannot be pickled is no error.
+    # The items remain in this process, so that an object that cannot be pickled is no error.
     except Exception:
         return 0
 
@@ -138,11 +138,11 @@ def looked_up(
     step: Step,
     items: Iterator[Any],
 ) -> Iterator[tuple[Any, Any]]:
-    """Give a pair for each match of each item, reading nothing ahead; the table is there before the first item is read.
+    """Yield a pair for each match of each item, reading nothing ahead; the table is built before the first item.
 
-    An item that matches nothing is emitted once, with None, unless `is_inner`.
+    An item without a match is emitted once, with None, unless `is_inner`.
     """
-    # Before the first item is read: the table may wait for its own job, or refuse to be made.
+    # Before the first item is read: the table may wait for its own job, or raise.
     find = table().get
     others: tuple[Any, ...] = () if is_inner else _NO_MATCH
     with naming(step):

@@ -1,7 +1,6 @@
 """The nearest item of the right side for each item of the left, by a distance such as of times.
 
-Both sides are sorted, past the memory bound on disk, and gone along together: what is held besides is one right item
-for each key.
+Both sides are sorted, past the memory bound on disk, and merged: besides, one right item for each key is in memory.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Nearest:
         return Nearest(node.left_on, node.right_on, node.direction, node.tolerance, node.step)
 
     def pairs(self, lefts: Iterable[Pair], rights: Iterable[Pair], bound: Bound) -> Iterator[tuple[Any, Any]]:
-        """Give each left item with the nearest right one of its key, or None; both sides come as (key, item)."""
+        """Yield each left item with the nearest right item of its key, or None; both sides are (key, item) pairs."""
         with naming(self.step):
             if self.direction == "nearest":
                 yield from self._both_ways(lefts, rights, bound)
@@ -51,11 +50,11 @@ class Nearest:
             is_forward = self.direction == "forward"
             found = _matched(_placed(lefts, self.left_on), _placed(rights, self.right_on), is_forward, bound)
             for left in found:
-                item = left.item  # A failure finds the item by this name.
+                item = left.item  # Failures are attributed to the item by this name.
                 yield item, self._within(left, left.match)
 
     def _both_ways(self, lefts: Iterable[Pair], rights: Iterable[Pair], bound: Bound) -> Iterator[tuple[Any, Any]]:
-        """Read the right side twice; the left side, which is first, waits for it."""
+        """Match both directions: cache both sides, and read the right side twice."""
         waiting = CachedItems(_placed(lefts, self.left_on), bound)
         others = CachedItems(_placed(rights, self.right_on), bound)
         for left in _matched(_matched(waiting, others, False, bound), others, True, bound):
@@ -66,18 +65,18 @@ class Nearest:
         """Return the right item of a match, unless it is too far away."""
         if match is None or self.tolerance is None:
             return None if match is None else match[1]
-        # Equal places are compared first: the difference of two infinite ones is NaN.
+        # Equal positions are compared first: the difference of two infinite positions is NaN.
         return match[1] if match[0] == left.place or _distance(left, match) <= self.tolerance else None
 
 
 def nearest_batches(nearest: Nearest, targets: int, batches: Batches, task: Task) -> Iterator[tuple[Any, Any]]:
-    """Match the two sides that met in one partition, the left one first."""
+    """Match the two sides of one partition, of which the left one arrives first."""
     lefts, rights = two_sides(targets, batches)
     return nearest.pairs(pairs_of_batches(lefts), pairs_of_batches(rights), task.bound)
 
 
 class _Left(NamedTuple):
-    """A left item: its place and key, and the nearest right item so far, as (place, item)."""
+    """A left item: its position and key, and the nearest right item so far, as (position, item)."""
 
     place: Any
     key: Any
@@ -99,16 +98,16 @@ def _placed(pairs: Iterable[Pair], place_of: Callable[[Any], Any]) -> Iterator[_
 
 
 def _matched(lefts: Iterable[_Left], rights: Iterable[_Left], is_forward: bool, bound: Bound) -> Iterator[_Left]:
-    """Give the left items in order, each with the last right one of its key that is before it or at the same place.
+    """Yield the left items in order, each with the last right item of its key that is not after it.
 
-    Forward they come from the end: of equal right items the first one is nearest then, otherwise the last one.
+    Forward, both are read from the end: of equal right items the first one is nearest then, otherwise the last one.
     """
     along = functools.partial(sorted_items, key=_place_of, reverse=is_forward, bound=bound)
     left_items, right_items = along(lefts), along(rights)
     nearest_of: dict[Any, tuple[Any, Any]] = {}
     right = next(right_items, None)
     for left in left_items:
-        item = left.item  # A failure finds the item by this name.
+        item = left.item  # Failures are attributed to the item by this name.
         while right is not None and not (right.place < left.place if is_forward else left.place < right.place):
             key, held = canonical(right.key), nearest_of.get(canonical(right.key))
             if not (is_forward and held is not None and held[0] == right.place):
@@ -126,9 +125,9 @@ def _distance(left: _Left, match: tuple[Any, Any]) -> Any:
 
 
 def _nearer(left: _Left) -> tuple[Any, Any] | None:
-    """Return the nearer one of the matches on both sides, the earlier one of equals."""
+    """Return the nearer one of the earlier and the later match; the earlier one if they are equally near."""
     if left.earlier is None or left.match is None:
         return left.earlier or left.match
-    if left.earlier[0] == left.place:  # The difference of two infinite places is NaN.
+    if left.earlier[0] == left.place:  # The difference of two infinite positions is NaN.
         return left.earlier
     return left.earlier if _distance(left, left.earlier) <= _distance(left, left.match) else left.match

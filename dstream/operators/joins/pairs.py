@@ -38,7 +38,7 @@ P = TypeVar("P")
 Batches = Iterator[tuple[int, Any]]
 """(target, [keys, items]), or (target, `JoinBatch`).
 
-Those of the second side have the targets behind those of the first."""
+Batches of the second side have targets that start at the number of partitions."""
 
 
 def join_with(
@@ -49,15 +49,15 @@ def join_with(
     items: Iterator[Any],
     task: Task,
 ) -> Iterator[Any]:
-    """Join the items of one side, as they pass, with the whole of the other one.
+    """Join the items of one side, as they arrive, with the complete other side.
 
     Args:
         payloads: batches of the other side.
-        matching: what becomes of the rows of both sides.
+        matching: the output for the rows of both sides.
         step: the join.
-        side: the side that passes; None: its items are batches already.
-        items: those of the side that passes.
-        task: where this runs.
+        side: the probe side; None: its items are batches.
+        items: the items of the probe side.
+        task: the task that runs the join.
     """
     return ColumnItems(_joined_with(payloads, matching, step, side, items))
 
@@ -80,7 +80,7 @@ def _joined_with(
 def join_batches(
     matching: Matching | Membership, step: Step, targets: int, batches: Batches, task: Task
 ) -> Iterator[Any]:
-    """Join the two sides that met in one partition, the one that is held first."""
+    """Join the two sides of one partition, of which the build side arrives first."""
     return ColumnItems(_joined_batches(matching, step, targets, batches, task))
 
 
@@ -94,7 +94,7 @@ def _joined_batches(
             some.append(batch)
             if isinstance(batch[1], list) or task.bound.exceeded():
                 break
-        # Only a side that has come in columns as a whole, and fits, is matched in columns.
+        # Only a side that has arrived completely in columns, and fits into memory, is matched in columns.
         else:
             in_columns = _in_columns(some)
             if in_columns:
@@ -105,13 +105,13 @@ def _joined_batches(
 
 
 def _named(step: Step, items: Iterator[Any]) -> Iterator[Any]:
-    """Give the items; a failure is one of the step, also if it is raised after the blocks before were given."""
+    """Yield the items; a failure is attributed to the step, also after other blocks were yielded."""
     with naming(step):
         yield from items
 
 
 def _in_columns(batches: Iterable[tuple[int, Any]]) -> list[JoinBatch]:
-    """Return the batches, none if their keys do not fit one column."""
+    """Return the batches; an empty list if their keys do not fit one column."""
     held = [batch for _, batch in batches]
     if not held or any(isinstance(batch, list) for batch in held):
         return []
@@ -122,7 +122,7 @@ def _in_columns(batches: Iterable[tuple[int, Any]]) -> list[JoinBatch]:
 
 def _drained(batches: deque[Any]) -> Iterator[Any]:
     while batches:
-        # Taken out one by one, so that the memory of a batch is free when its pairs are on disk.
+        # Removed one by one, so that the memory of a batch is freed when its pairs are on disk.
         yield batches.popleft()
 
 
@@ -133,13 +133,13 @@ def _matched_in_columns(
     side: Side | None,
     step: Step,
 ) -> Iterator[Block]:
-    """Match rows as long as those that pass by have keys in columns, then items.
+    """Match rows as long as the probe side has keys in columns, then items.
 
     Args:
-        held: of the one side.
-        matching: what becomes of the rows of both.
-        passing: blocks of the other side, or batches.
-        side: the other side; None: batches pass by.
+        held: the batches of the build side.
+        matching: the output for the rows of both sides.
+        passing: blocks or batches of the probe side.
+        side: the probe side; None: `passing` has batches.
         step: the join.
     """
     from dstream.operators.joins.columns import KeyTable as HeldKeys  # loads NumPy, which made the keys
@@ -160,7 +160,7 @@ def _matched_in_columns(
 def _rows_of(
     passing: Iterator[Any], side: Side | None, rest: list[Any], held: JoinTable
 ) -> Iterator[JoinBatch | JoinRows]:
-    """Give rows with keys in columns of the type of those held, up to the first without, which is added to `rest`."""
+    """Yield rows with keys in columns of the table's type; the first block without is appended to `rest`."""
     for each in passing:
         rows = each[1] if side is None else side.rows(each)
         if rows is None or isinstance(rows, list) or not held.takes(rows):
@@ -171,12 +171,12 @@ def _rows_of(
 
 def _popped(rest: list[Any]) -> Iterator[Any]:
     while rest:
-        # Taken out, so that no list holds the block while its items are used.
+        # Removed, so that no list references the block while its items are used.
         yield rest.pop(0)
 
 
 def cogroup_batches(step: Step, targets: int, batches: Batches, task: Task) -> Iterator[Any]:
-    """Group the two sides that met in one partition, the left one first."""
+    """Group the two sides of one partition, of which the left one arrives first."""
     with naming(step):
         lefts, rights = two_sides(targets, batches)
         yield from cogrouped(pairs_of_batches(lefts), pairs_of_batches(rights), task.bound)
@@ -185,10 +185,10 @@ def cogroup_batches(step: Step, targets: int, batches: Batches, task: Task) -> I
 def two_sides(
     targets: int, batches: Iterator[tuple[int, P]]
 ) -> tuple[Iterator[tuple[int, P]], Iterator[tuple[int, P]]]:
-    """Return the batches of the first side, and those of the other one, asked for afterwards.
+    """Return the batches of the first side, and the batches of the second side, which are read afterwards.
 
-    `more_itertools.before_and_after` (11.2) does the same with `tee`, which keeps all of the second side in memory as
-    long as the first iterator exists.
+    `more_itertools.before_and_after` (11.2) does the same with `tee`, which retains all of the second side in memory
+    as long as the first iterator exists.
     """
     behind: list[tuple[int, P]] = []
 
@@ -208,7 +208,7 @@ def two_sides(
 
 
 def pairs_of_batches(batches: Iterable[tuple[int, Any]]) -> Iterator[tuple[Any, Any]]:
-    """Give (key, item), with keys that are canonical in this process."""
+    """Return (key, item), with keys that are canonical in this process."""
     reopened = Reopened()
     lists = (batch if isinstance(batch, list | tuple) else batch.lists(reopened) for _, batch in batches)
     return chain.from_iterable(zip(canonical_all(keys), items, strict=True) for keys, items in lists)
@@ -232,8 +232,8 @@ class SideBySide:
 
         Args:
             lefts: the items of one side.
-            rights: those of the other.
-            before: how many pairs precede these, for a message.
+            rights: the items of the other side.
+            before: the number of pairs before these, for a message.
         """
         match self.how:
             case "shortest":
@@ -278,17 +278,17 @@ def _counted(number: int) -> str:
 def zipped_batches(
     side_by_side: SideBySide, targets: int, wanted: int, batches: Iterator[tuple[int, list[Any]]], task: Task
 ) -> Iterator[Any]:
-    """Put the two sides together that met in one partition, the left one first, which is held, past the bound on disk.
+    """Zip the two sides of one partition; the left one arrives first and is buffered, past the bound on disk.
 
     Args:
-        side_by_side: what becomes of them.
-        targets: how many partitions there are; batches of the right side have the targets behind those.
-        wanted: how many places there are in all partitions.
+        side_by_side: the kind of zip.
+        targets: the number of partitions, which is added to the targets of the right side.
+        wanted: the number of positions in all partitions.
         batches: (target, items).
-        task: where it runs.
+        task: the task that runs the zip.
     """
     target = 0
-    # The target of the first batch is that of all; without batches there is nothing to count.
+    # All batches have the target of the first one; without batches there is nothing to count.
     for head in islice(batches, 1):
         target, batches = head[0] % targets, chain((head,), batches)
     first, second = two_sides(targets, batches)
@@ -301,5 +301,5 @@ def zipped_batches(
             held = []
             task.bound.spilled()
     rights = chain.from_iterable(items for _, items in second)
-    # Places go to the targets in stretches, so the first one of a target is known.
+    # Each target has a range of positions, so its first position is known.
     yield from side_by_side.items(chain(run, held), rights, -(-target * wanted // targets))

@@ -2,10 +2,10 @@
 
 The first part of an aggregate sends (keys, containers) to its last part for an aggregate by key, or a table of
 groups in columns, and containers alone for any other aggregate. Where hardly a key occurs twice, a container
-combines nothing and takes more than its item: then (keys, items, numbers of their input) are sent. Inputs are read one
-after another, so that the containers of earlier inputs are combined before those of later ones.
+combines nothing and is larger than its item: then (keys, items, numbers of their input) are sent. Inputs are read one
+after another, so that the containers of earlier inputs are combined before the containers of later inputs.
 
-The states of all keys of a stateful step are held in memory.
+The states of all keys of a stateful step are in memory.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = ["StatefulCalls", "at_places", "finished_groups", "finishing", "groups
 
 
 def partial(node: Aggregate, number: int, items_may_travel: bool = True) -> Operation:
-    """Return the first stage for a partition of one input; by key, with `items_may_travel` it may pass items on."""
+    """Return the first stage for a partition of one input; by key, it may send items if `items_may_travel`."""
     reduction = node.reductions[number]
     if node.is_keyed:
         # Receivers make containers of a table by the first collector (`_in_lists`), which is right for one input alone.
@@ -67,9 +67,9 @@ def groups_of_partition(
     items: Iterator[Any],
     task: Task,
 ) -> Iterator[Columns | Table]:
-    """Give the groups of a partition as (keys, containers), past the memory bound in several rounds; or its items.
+    """Yield the groups of a partition as (keys, containers), past the memory bound in several rounds; or its items.
 
-    Groups in columns are given as tables, if these may be sent.
+    Groups in columns are sent as tables, if tables may be sent.
     """
     tables = tables_of_groups(reduction, items, task.bound)
     if tables is None:
@@ -87,7 +87,7 @@ def groups_of_partition(
 
 
 def _with_items_together(tables: Iterator[Any]) -> Iterator[Any]:
-    """Give the items of neighbouring blocks that make no tables as those of one: they are grouped together."""
+    """Yield tables, and the items of consecutive blocks without a table as one iterable, to be grouped together."""
     for each in tables:
         if not isinstance(each, Iterable):
             yield each
@@ -98,7 +98,7 @@ def _with_items_together(tables: Iterator[Any]) -> Iterator[Any]:
 
 
 def _until_a_table(items: Iterable[Any], tables: Iterator[Any], behind: list[Any]) -> Iterator[Any]:
-    """Give items, and those of the blocks that follow; the first table is appended to `behind`."""
+    """Yield items, and the items of the next blocks up to a table, which is appended to `behind`."""
     yield from items
     for each in tables:
         if not isinstance(each, Iterable):
@@ -116,12 +116,12 @@ def _groups_of_items(
             if items_travel:
                 piece = list(piece)
                 keys = _keys_of(reduction, piece)
-                # These items travel in any case: combined here, they would be given to the classifier once more.
+                # These items are sent in any case: combining them would call the classifier a second time.
                 yield keys, piece, [number] * len(piece)
                 items_travel = _hardly_repeat(len(set(keys)), len(keys))
                 continue
             groups = reduction.accumulated(groups, piece)
-            # True for one piece of a round at most: `_are_smaller` pickles, which costs too much for each piece.
+            # True for at most one piece of a round: `_are_smaller` pickles, which costs too much for each piece.
             is_looked_at = may_travel and seen < _ENOUGH <= seen + len(piece)
             seen += len(piece)
             items_travel = is_looked_at and _hardly_repeat(len(groups), seen) and _are_smaller(piece, groups)
@@ -135,7 +135,7 @@ def _groups_of_items(
 
 
 def _pieces(items: Iterator[Any]) -> Iterator[Sequence[Any]]:
-    """Give the items in lists; pairs that share their value as their keys and the value."""
+    """Return the items in lists; pairs with one common value are stored as their keys and the value."""
     if type(items) is PairsOfOneValue:
         return (Pairs(keys, items.value) for keys in pieces(items.keys, _PIECE))
     return pieces(items, _PIECE)
@@ -154,19 +154,19 @@ def _keys_of(reduction: Collector[Any, Any, Any], items: list[Any]) -> list[Any]
 def _hardly_repeat(keys: int, items: int) -> bool:
     """Return whether one item in 256, or fewer, has the key of an earlier one.
 
-    Of 16,384 items whose keys are drawn evenly from 500,000 that many more have.
+    Of 16,384 items whose keys are drawn evenly from 500,000, more than one in 256 repeat a key.
     """
     return items - keys <= items >> 8
 
 
 def _are_smaller(items: Sequence[Any], groups: dict[Any, Any]) -> bool:
-    """Return whether the items take no more bytes than the containers of the last ones."""
+    """Return whether the pickled items take at most the bytes of as many of the latest containers."""
     containers = list(islice(reversed(groups.values()), len(items)))
     return size_of(list(items)) <= size_of(containers)
 
 
 def _containers(reduction: Collector[Any, Any, Any], step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Give the container of a partition, or its parts; of no items nothing, or an empty one."""
+    """Yield the container of a partition, or its parts; nothing, or an empty container, if it has no items."""
     with naming(step):
         if type(items) is ColumnItems:
             yield from _sent(reduction, collected(reduction, items))
@@ -181,7 +181,7 @@ def _sent(reduction: Collector[Any, Any, Any], container: Any) -> Iterable[Any]:
 
 
 def _numbered(number: int, items: Iterator[Any], task: Task) -> Iterator[tuple[int, Any]]:
-    """Give each item with the number of its input: an operation that cannot combine takes them all in one task."""
+    """Return each item with the number of its input: an operation that cannot combine reads all items in one task."""
     return ((number, item) for item in items)
 
 
@@ -219,12 +219,12 @@ def finished_groups(collector: Collector[Any, Any, Any], items: Iterator[Any], b
 
 @record
 class _GroupResults:
-    """Results of an aggregate by key from the output of `partial`, which is in one partition or in one for each key.
+    """Results of an aggregate by key from the output of `partial`, in one partition or partitioned by key.
 
     Attributes:
-        downstreams: the collectors of the items of a key, for each input.
-        to: makes a result of (key, finished value); None: these two.
-        step: names a failure.
+        downstreams: the collectors of the items of a key, one per input.
+        to: returns the result for (key, finished value); None: the result is the pair.
+        step: named by failures.
     """
 
     downstreams: list[Collector[Any, Any, Any]]
@@ -252,7 +252,7 @@ class _GroupResults:
     def _blocks_in_order(self, batches: Iterator[Columns | Table], task: Task) -> Iterator[Block]:
         tables, rest = _tables_in_memory(batches, task.bound)
         if tables:
-            # Tables are merged in their order, so that the first key of all is the first one.
+            # Tables are merged in their order, so that keys keep the order of their first occurrence.
             finished = self._finished(tables)
             if finished is not None:
                 yield from finished
@@ -274,7 +274,7 @@ class _GroupResults:
         with naming(self.step):
             ranks = count()
             lists = _in_lists(self.downstreams, batches)
-            # The rank of a key is where it was first seen: `merged` keeps further columns of the first batch with the
+            # The rank of a key is its first position: `merged` retains the further columns of the first batch with the
             # key.
             arrived = ((columns, [list(islice(ranks, len(columns[0])))]) for columns in lists)
             merged = _merged(self.downstreams, arrived, task)
@@ -285,7 +285,7 @@ class _GroupResults:
 
 
 def _in_lists(downstreams: list[Collector[Any, Any, Any]], batches: Iterator[Columns | Table]) -> Iterator[Columns]:
-    """Give tables of groups as (keys, containers), too."""
+    """Yield batches, with tables of groups converted to (keys, containers)."""
     for batch in batches:
         if isinstance(batch, Sequence):
             yield batch
@@ -301,7 +301,7 @@ Arrived: TypeAlias = tuple[Columns, Sequence[list[Any]]]
 def _merged(
     downstreams: list[Collector[Any, Any, Any]], arrived: Iterator[Arrived], task: Task
 ) -> Iterator[tuple[Any, ...]]:
-    """Give (key, container, ...) of the groups of which containers or items have arrived."""
+    """Return (key, container, ...) of the groups whose containers or items have arrived."""
     combine = downstreams[0].combined
 
     def take(groups: Groups, batch: Arrived) -> None:
@@ -331,9 +331,9 @@ def _tables_in_memory(
 
 
 def _finished(reduction: Collector[Any, Any, Any], step: Step, containers: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Give the one result, also of no containers."""
+    """Yield the only result, also without containers."""
     with naming(step):
-        # A container may be 0 or None, so that a mark of its own replaces a missing one.
+        # A container may be 0 or None, so a sentinel replaces a missing container.
         first = next(containers, _NONE)
         held = reduction.supplier() if first is _NONE else first
         yield reduction.finisher(functools.reduce(reduction.combined, containers, held))
@@ -351,20 +351,20 @@ def _accumulated(
 
 @operation.register
 def _(node: Aggregate) -> Operation:
-    """Return the second stage for the output of `partial` for all items, which is in one partition."""
+    """Return the second stage, for the output of `partial` in one partition."""
     if not node.is_keyed:
         return finishing(node)
     return _group_results(node).in_order
 
 
 class StatefulCalls:
-    """The calls of a stateful function, with the states that it has made.
+    """The calls of a stateful function, with the states of its keys.
 
     Args:
-        create: makes a state, when the first item of a key arrives.
-        fn: takes (state, item), or (state, key, item) if it `is_keyed`.
-        action: what becomes of its result.
-        step: names a failure, which has the item too.
+        create: returns a new state when the first item of a key arrives.
+        fn: receives (state, item), or (state, key, item) if it `is_keyed`.
+        action: the use of its result, such as `map` or `filter`.
+        step: named by failures, together with the item.
     """
 
     def __init__(self, create: Callable[[], Any], fn: Callable[..., Any], action: str, is_keyed: bool, step: Step):
@@ -451,7 +451,7 @@ def at_places(
     """
     made = calls()
     for source, (keys, positions, items) in batches:
-        # A NaN that travelled is no longer the one that a dict finds by its identity.
+        # A NaN that was pickled is another object, which a dict does not find by identity.
         for key, position, item in zip(canonical_all(keys), positions, items, strict=True):
             for each in made.of(key, item):
                 yield (source, position), each

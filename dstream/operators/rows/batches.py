@@ -47,22 +47,22 @@ def dumps_items(items: list[Any]) -> bytes:
     """Pickle a list of items.
 
     Raises:
-        SerializationError: one of them cannot be pickled; the message names it.
+        SerializationError: an item cannot be pickled; the message names it.
     """
     try:
         return dumps(travelling(items))
     except Exception as error:
-        # Pickle's message does not name the item, so each is tried alone.
+        # Pickle's message does not name the item, so each is pickled alone.
         for item in items:
             _check(item)
         raise SerializationError(f"these items cannot be pickled together: {error}") from error
 
 
 def copies(items: list[Any]) -> list[Any]:
-    """Return copies of items that stay in this process, but for the immutable ones.
+    """Return copies of items that remain in this process; immutable items are not copied.
 
     Raises:
-        SerializationError: one of them cannot be copied; the message names it.
+        SerializationError: an item cannot be copied; the message names it.
     """
     copier = copier_of(items)
     if copier is not None:
@@ -78,10 +78,10 @@ def copies(items: list[Any]) -> list[Any]:
 
 
 def dumps_columns(columns: Sequence[list[Any]]) -> bytes:
-    """Pickle lists of the same length, such as keys and their items, which take less than as many tuples.
+    """Pickle lists of the same length, such as keys and their items, which are smaller than a list of tuples.
 
     Raises:
-        SerializationError: something in them cannot be pickled; the message names it.
+        SerializationError: an object in them cannot be pickled; the message names it.
     """
     try:
         return dumps(list(map(travelling, columns)))
@@ -97,7 +97,7 @@ def travelling(items: list[Any]) -> Iterable[Any]:
 
 
 class _Entries:
-    """Entries on their way: two lists take half the time of as many objects."""
+    """Entries while they are sent: pickling two lists takes half the time of pickling the objects."""
 
     def __init__(self, entries: list[Any]) -> None:
         self._entries = entries
@@ -118,7 +118,7 @@ def _check(item: Any) -> None:
     try:
         dumps(item)
     except Exception as error:
-        # A block of items fails as a whole: the message is to name the one that is to blame.
+        # A block fails as one item: the message should name the item in it that cannot be pickled.
         for each in getattr(item, "items_of_block", ()):
             _check(each)
         raise SerializationError(
@@ -143,13 +143,13 @@ def loads_items(data: Any) -> Any:
 
 
 class Reopened:
-    """The sources from which travelled rows are read again: the last ones remain open for the rows that follow."""
+    """Sources from which rows that were sent are read again; the latest remain open for the next rows."""
 
     def __init__(self) -> None:
         self._found: dict[Hashable, Any] = {}
 
     def of(self, again: RowsAgain) -> Any:
-        """Return what some rows are a part of."""
+        """Return the opened source of rows."""
         if again.together not in self._found:
             while len(self._found) >= _MOST_OPEN:
                 del self._found[next(iter(self._found))]
@@ -158,7 +158,7 @@ class Reopened:
 
 
 _MOST_OPEN = 2
-"""Rows arrive in the order of their source. One that is open may have all its columns in memory."""
+"""Maximum number of open sources. Rows arrive in the order of their source, whose columns may all be in memory."""
 
 
 @record(slots=False)
@@ -168,15 +168,15 @@ class Batch:
     data: bytes
 
     def read(self) -> Iterator[Any]:
-        """Give the items."""
+        """Return an iterator over the items."""
         return iter(loads(self.data))
 
 
 class Batcher:
-    """Cuts items into pickled batches of about 256 KB, learning how large the items are.
+    """Splits items into pickled batches of about 256 KB, and adapts their length to the size of the items.
 
     Attributes:
-        count: how many items make a batch; one as long as nothing is known.
+        count: the number of items in a batch; one until their size is known.
     """
 
     def __init__(self) -> None:
@@ -184,7 +184,7 @@ class Batcher:
         self._is_new = True
 
     def batches(self, items: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
-        """Give (number of items, pickled list) for `items`, reading no further than the batch at hand."""
+        """Yield (number of items, pickled list) for `items`, reading no further than the current batch."""
         if type(items) is ColumnItems and not items.is_read:
             yield from self._blocks(items)
             return
@@ -198,7 +198,7 @@ class Batcher:
             yield len(batch), data
 
     def _blocks(self, items: ColumnItems) -> Iterator[tuple[int, bytes]]:
-        """Give (number of items, pickled list) of items, of which those in columns travel as columns."""
+        """Yield (number of items, pickled list) of items; blocks in columns are sent as columns."""
         for block in items.blocks():
             if isinstance(block, Sequence | Iterator | LazyRows):
                 yield from self.batches(iter(given(block)))
@@ -207,7 +207,7 @@ class Batcher:
             yield from packed_columns(block)
 
     def pairs(self, left: list[Any], right: list[Any]) -> Iterator[tuple[int, bytes]]:
-        """Give (number of pairs, pickled list of two lists) for two lists of the same length."""
+        """Yield (number of pairs, pickled list of two lists) for two lists of the same length."""
         start = 0
         self.begin([left[:1], right[:1]])
         while start < len(left):
@@ -219,7 +219,7 @@ class Batcher:
             yield size, data
 
     def begin(self, first: list[Any]) -> None:
-        """Set the size of the first batch by its first item; sizes that are known already stay."""
+        """Set the length of the first batch by its first item; a known length is not changed."""
         if self._is_new:
             self.count = max(1, min(TARGET_BYTES // len(dumps_items(first)), _FIRST_COUNT))
             self._is_new = False
@@ -227,7 +227,7 @@ class Batcher:
     def learn(self, count: int, size: int) -> None:
         """Aim the next batch at the target size."""
         fitting = max(1, count * TARGET_BYTES // max(size, 1))
-        # The growth is bounded, since the items behind may be larger than those that were measured.
+        # The growth is bounded, since later items may be larger than the measured ones.
         self.count = min(fitting, self.count * _GROWTH, _LARGEST_COUNT)
 
 
@@ -242,7 +242,7 @@ class _Packed:
 
 
 def packed_columns(column: Column) -> Iterator[tuple[int, bytes]]:
-    """Give (number of items, pickled list) of the rows of a column, some at a time."""
+    """Yield (number of items, pickled list) of the rows of a column, in parts."""
     from dstream.operators.columns.values import parts_of
 
     for part, size in parts_of(column, _ROWS):
@@ -253,7 +253,7 @@ _ROWS = 32_768
 
 
 def _made(column: Column) -> tuple[Any, ...]:
-    # Here, since these modules load NumPy, which a stage of objects alone does without.
+    # Imported in the function: these modules load NumPy, which a stage of objects alone does not need.
     from dstream.operators.columns.encoded import Encoded as Values
     from dstream.operators.columns.strings import StringLists as Lists
     from dstream.operators.columns.strings import Strings as Texts
@@ -293,7 +293,7 @@ def _numbers(code: Any, data: bytes) -> list[Any]:
 
 def _texts(data: bytes, separator: str) -> list[str]:
     found = data.decode().split(separator)
-    # Each string ends in the separator, so an empty one is left behind the last.
+    # Each string ends in the separator, so the last part is empty.
     found.pop()
     return found
 
@@ -313,5 +313,5 @@ def _windows(values: list[Any], size: int) -> list[Any]:
 
 
 def _tuples(size: int, *members: list[Any]) -> list[Any]:
-    # `zip` of no members would give no rows.
+    # `zip` without arguments would return no rows.
     return list(zip(*members, strict=True)) if members else [()] * size

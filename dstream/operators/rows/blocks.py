@@ -32,11 +32,11 @@ __all__ = [
 
 
 class LazyRows(ABC):
-    """Rows whose items are not made yet.
+    """Rows whose items are created lazily.
 
     Attributes:
-        size: how many rows there are.
-        is_evaluated: expressions take the rows; otherwise functions get the items, also those that look at none.
+        size: the number of rows.
+        is_evaluated: expressions are evaluated over the rows; otherwise functions are called with the items.
     """
 
     size: int
@@ -44,15 +44,15 @@ class LazyRows(ABC):
 
     @abstractmethod
     def portions(self) -> Iterator[Iterable[Any]]:
-        """Give the items in portions that fit into memory."""
+        """Return the items in portions that each fit into memory."""
 
     @abstractmethod
     def at(self, places: Any) -> LazyRows:
-        """Return the rows at these places, an array of ints, in their order."""
+        """Return the rows at these positions, an array of ints, in the order of the array."""
 
 
 Block: TypeAlias = "Column | Sequence[Any] | Iterator[Any]"
-"""A column; a range or list that may become one; or items that did not, each made when it is asked for."""
+"""A column; a range or list that may become a column; or an iterator over items, which are created lazily."""
 
 _FEWEST = 4096
 _ROWS = 32_768
@@ -60,15 +60,15 @@ _ROWS = 32_768
 
 
 class ColumnItems(Iterator[Any]):
-    """Items, of which some are stored in columns.
+    """Iterator over items that are partly stored in columns.
 
     Attributes:
-        is_read: no step has been applied to them: who needs objects alone asks for the items.
+        is_read: no step has been applied to them: a consumer of objects reads the items instead of the blocks.
 
     Args:
-        blocks: they are, in order; each is used up before the next one is asked for.
-        items: gives the same items to who asks for these, if that is faster than by blocks.
-        taking: gives the items of a block to who asks for these; None: `given` does.
+        blocks: the blocks of the items, in order; each is used up before the next one is requested.
+        items: an iterator over the same items, if it is faster than reading the blocks.
+        taking: returns the items of a block; None: `given` does.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class ColumnItems(Iterator[Any]):
         return next(self._items)
 
     def blocks(self) -> Iterator[Block]:
-        """Give the blocks, in place of the items."""
+        """Return the blocks instead of the items."""
         return iter((self._items,)) if self._is_begun else self._blocks
 
 
@@ -110,10 +110,10 @@ def given(block: Block) -> Iterable[Any]:
 
 
 def blocks_behind(blocks: Iterator[Block], count: int) -> Iterator[Block]:
-    """Give the blocks without their first `count` items."""
+    """Yield the blocks without the first `count` items of the stream."""
     for block in blocks:
         if isinstance(block, Iterator):
-            # How many it has is unknown, and the blocks behind it follow these.
+            # Its length is unknown, so the later blocks are chained to it.
             yield islice(chain(block, chain.from_iterable(map(given, blocks))), min(count, sys.maxsize), None)
             return
         if isinstance(block, Sequence):
@@ -130,9 +130,9 @@ def blocks_behind(blocks: Iterator[Block], count: int) -> Iterator[Block]:
 
 
 def one_after_another(parts: Iterator[Iterator[Any]]) -> Iterator[Any]:
-    """Return the items of several parts, each opened when the one before it is used up: in columns if the first is.
+    """Return the items of several parts, each opened when its predecessor is used up: in columns if the first is.
 
-    Numbers of lists stay items: whether columns are faster for them depends on steps that are not known here.
+    Numbers in lists remain items: whether columns are faster for them depends on the steps, which are unknown.
     """
     first = next(parts, iter(()))
     parts = chain((first,), parts)
@@ -149,9 +149,9 @@ def _blocks_of(part: Iterator[Any]) -> Iterator[Block]:
 
 
 def lists_of_few(blocks: Iterator[Block]) -> Iterator[Block]:
-    """Give the blocks, with few items beside columns in a list, which may become one: the first rows of a file are few.
+    """Yield the blocks; items that are few beside columns are put into a list, which may become a column.
 
-    Other items stay as they are. Items before a failure are given before it.
+    The first rows of a file are such items. Other items are unchanged. Items before a failure are yielded before it.
     """
     few: list[Any] = []
     is_beside = False
@@ -180,7 +180,7 @@ def _one_block(items: list[Any], is_list: bool) -> Iterator[Block]:
 
 
 def blocks_of_range(items: Iterator[Any]) -> Iterator[Block] | None:
-    """Return the rest of a range as columns; None if it is no range, or a short one."""
+    """Return the rest of a range as columns; None if the items are not a range, or if it is short."""
     parts = stretches(items, 0) if type(items) is _OF_RANGE else None
     return None if parts is None else _columns_of(parts)
 
@@ -199,15 +199,15 @@ _OF_RANGE = type(iter(range(0)))
 
 
 def stretches(items: Iterator[Any], work: int) -> Iterator[Sequence[Any]] | None:
-    """Return the rest of a range or a list in stretches, a short one first; None if columns would not be faster.
+    """Return the rest of a range or a list as slices, a short one first; None if columns would not be faster.
 
     Args:
-        items: an iterator over a range or a list, of which none is taken.
-        work: how many operators the steps apply to each item.
+        items: an iterator over a range or a list, which is not advanced.
+        work: the number of operators that the steps apply to each item.
     """
     if type(items) not in SEQUENCES or items.__length_hint__() < _FEWEST:  # type: ignore[attr-defined]
         return None
-    # Only `__reduce__` returns the list or range of an iterator. CPython 3.12 cuts the range, and has no position.
+    # Only `__reduce__` returns the list or range of an iterator. CPython 3.12 returns the rest of a range, no position.
     parts: Any = items.__reduce__()
     (sequence,), start = parts[1], parts[2] if len(parts) > 2 else 0
     return _stretches(sequence, start or 0) if is_worth_columns(sequence, work) else None
@@ -221,7 +221,7 @@ def is_worth_columns(items: Any, work: int) -> bool:
 
 
 def has_column_type(item: Any) -> bool:
-    """Return whether items of a list may become a column if they are all like this one."""
+    """Return whether a list of items of this type may become a column."""
     return type(item) in _NUMBERS
 
 
@@ -233,7 +233,7 @@ def fewest_items() -> int:
 _WORTH_A_LIST = 6
 """The number of operators that cost as much in a loop as a column of a list's numbers, 40 ns each (CPython 3.11)."""
 _NUMBERS = frozenset({int, float, bool})
-"""Items of lists that may be stored in columns. Of tuples the columns cost 400 ns each, ten times what a step takes."""
+"""Types of the items of lists that become columns. Columns of tuples cost 400 ns a tuple, ten times a step."""
 SEQUENCES = frozenset({type(iter(range(0))), type(iter([]))})
 """The iterators over ranges and lists."""
 

@@ -1,7 +1,7 @@
-"""`Caches`: the cached items of the plans of a context, by engine; those of one process, and their source.
+"""Caches: the cached items of the plans of a context, by engine; the items of one process, and their source.
 
-`CachedItems` are in memory or in a temporary file. `CacheSource` gives them to workers: `connect(engine="auto")` may
-run a plan on Spark that reads what an earlier one cached here.
+`CachedItems` are in memory or in a temporary file. `CacheSource` sends them to workers: `connect(engine="auto")` may
+run a plan on Spark that reads items which an earlier plan cached in this process.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ __all__ = ["CacheSource", "CachedItems", "Caches", "HeldByContext", "read_here"]
 class Caches:
     """The contents of `cache()` steps, which the engines of one context share until it is closed.
 
-    A step is found by its identity, of which there is no strong reference: the items are dropped with the last plan of
-    the step.
+    A step is found by its identity, which is referenced weakly: the items are dropped with the last plan of the step.
     """
 
     def __init__(self) -> None:
@@ -37,14 +36,14 @@ class Caches:
         self._fetched: WeakKeyDictionary[Any, CachedItems] = WeakKeyDictionary()
 
     def found(self, node: Cache) -> CacheContent | None:
-        """Return the cached content of a step; None if there is none, or its holder is gone."""
+        """Return the cached content of a step; None if there is none, or its owner was deleted."""
         slot = self._slots.get(node.identity)
         return None if slot is None else slot.found()
 
     def kept(self, node: Cache, compute: Callable[[], CacheContent]) -> CacheContent:
-        """Return the cached content of a step; compute it if there is none, and let other threads wait.
+        """Return the cached content of a step; compute it if there is none, while other threads wait.
 
-        A failure of `compute` leaves nothing.
+        A failure of `compute` is not cached.
         """
         slot = self._slots.setdefault(node.identity, _Slot())  # Two threads get the same one.
         with slot.lock:
@@ -72,7 +71,7 @@ class Caches:
 
 
 class HeldByContext:
-    """Items that are kept for a context: they do not travel, as a plan does that has nothing kept."""
+    """Items that are cached for a context: they cannot be pickled, unlike a plan without cached items."""
 
     def __reduce__(self) -> NoReturn:
         raise SerializationError(
@@ -81,11 +80,11 @@ class HeldByContext:
 
 
 class _Slot:
-    """The place of one step.
+    """The cache slot of one step.
 
     Attributes:
-        lock: held while the items are computed. It lets its own thread in again: where a function of the user's reads
-            the stream that it is part of, Python's error for endless recursion is better than a wait without end.
+        lock: acquired while the items are computed. It is reentrant: where a user's function reads its own stream,
+            Python's error for endless recursion is better than a deadlock.
     """
 
     __slots__ = ("cached", "lock")
@@ -119,10 +118,10 @@ class CachedItems(HeldByContext):
                 bound.spilled()
 
     def _write(self, items: Iterator[Any]) -> None:
-        """Put all further items into a file without a name, which is deleted with this object."""
-        import tempfile  # here: what fits into memory needs no file
+        """Write all further items to an unnamed file, which is deleted with this object."""
+        import tempfile  # lazily: items that fit into memory need no file
 
-        self._file = tempfile.TemporaryFile(prefix="dstream-")  # noqa: SIM115 - it lives as long as the items
+        self._file = tempfile.TemporaryFile(prefix="dstream-")  # noqa: SIM115 - it is open as long as the items exist
         weakref.finalize(self, self._file.close)
         place = 0
         for count, data in Batcher().batches(items):
@@ -146,7 +145,7 @@ class CachedItems(HeldByContext):
 
 @record(eq=False)
 class CacheSource:
-    """The kept items as a source, in splits of nearly equal size that are made one by one."""
+    """Source of cached items, in splits of nearly equal size that are created lazily."""
 
     kept: CachedItems
     ordered: bool
@@ -155,7 +154,7 @@ class CacheSource:
     in_caller = True
 
     def input_size(self) -> InputSize:
-        """Return how many items are kept."""
+        """Return the number of cached items."""
         return InputSize(len(self.kept), is_exact=True, is_held=True, is_near=True)
 
     def splits(self, parallelism: int) -> Iterator[CacheSplit]:
@@ -165,7 +164,7 @@ class CacheSource:
             yield CacheSplit(list(islice(items, size)))
 
     def count_splits(self, parallelism: int) -> int:
-        """Return how many splits there will be, at least one."""
+        """Return the number of splits, at least one."""
         return max(1, -(-len(self.kept) // self._size(parallelism)))
 
     def _size(self, parallelism: int) -> int:
@@ -174,19 +173,19 @@ class CacheSource:
 
 @record
 class CacheSplit:
-    """A stretch of kept items."""
+    """A slice of the cached items."""
 
     items: list[Any]
 
     yields_its_items = True
 
     def read(self) -> Iterator[Any]:
-        """Give the items."""
+        """Return an iterator over the items."""
         return iter(self.items)
 
 
 def read_here(node: ReadCache) -> Read | None:
-    """Return a reader of the items of `node` if they are kept in this process."""
+    """Return a reader of the items of `node` if they are cached in this process; otherwise None."""
     if not isinstance(node.items, CachedItems):
         return None
     return Read(CacheSource(node.items, node.is_ordered), step=node.step)

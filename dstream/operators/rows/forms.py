@@ -26,7 +26,7 @@ class Form:
     """An expression without its constants: further arguments replace them.
 
     Attributes:
-        constants: how many there are.
+        constants: the number of constants.
     """
 
     expression: Expression
@@ -86,7 +86,7 @@ def are_in_order(kind: Any, names: tuple[str, ...]) -> bool:
 
 
 def is_one_comparison(operands: Sequence[Expression]) -> bool:
-    """Return whether comparisons share their operands, and not only equal ones."""
+    """Return whether neighbouring comparisons share an operand as one object, such as `a < b and b < c`."""
     if not all(isinstance(each, Applied) and each.operator in _COMPARISONS for each in operands):
         return False
     pairs = [each.operands for each in operands if isinstance(each, Applied)]

@@ -33,7 +33,7 @@ def gathered(gatherer: Gatherer[Any, Any, Any], step: Step, items: Iterator[Any]
     if isinstance(kind, ByPlace) and kind.window is not None and type(items) is ColumnItems:
         return gathered_ahead(kind, items, (), lambda: True)
     gathered_items = gatherer.gather(items)
-    # Gatherers by place run no function of the user's: a failure in them belongs to a step before.
+    # Positional gatherers call no user function: their failures belong to an upstream step.
     return gathered_items if isinstance(kind, ByPlace) else _named(step, gathered_items)
 
 
@@ -43,7 +43,7 @@ def _named(step: Step, items: Iterator[Any]) -> Iterator[Any]:
 
 
 def state_of_part(kind: AtEnd[Any, Any], step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Give the state of one partition; none if it has no items."""
+    """Yield the state of one partition; nothing if it has no items."""
     with naming(step):
         # The loop runs once, or not at all without items: the chain uses up the iterator.
         for first in items:
@@ -78,14 +78,14 @@ def _(node: CallResults) -> Operation:
 
 
 def calls_of(node: CallResults) -> CallResults:
-    """Return `node` for a task: without its input, and the parts that stay in the driver."""
+    """Return `node` for a task: without its input and the parts that are only used in the driver."""
     guards = tuple(guard.on_a_worker() for guard in node.guards)
     return replace(node, upstream=cast(Any, None), calling=replace(node.calling, into=None), guards=guards)
 
 
 def _called(node: CallResults, items: Iterator[Any], task: Task) -> Iterator[Any]:
     results = _timed_results(node, items, task) if node.is_timed else _results(node, items, task)
-    # An exception from further down may keep the generator alive, and so its threads.
+    # An exception of a downstream step may retain the generator, and so its threads.
     task.at_end(results.close)
     return results
 
@@ -115,12 +115,12 @@ def _items_of(pairs: Iterator[Any], timestamps: deque[Any]) -> Iterator[Any]:
 
 
 def called_once(node: CallResults, pairs: Iterator[tuple[Place, Any]], task: Task) -> Iterator[tuple[Place, Any]]:
-    """Call once for equal items of (place, item) pairs; give (place, result) for each of them.
+    """Call once for equal items of (position, item) pairs; return (position, result) for each pair.
 
-    Past the memory bound the items wait on disk.
+    Past the memory bound the items are stored on disk.
     """
     results = _results_once(node, pairs, task)
-    # As above: the generator may outlive the task, and its threads with it.
+    # As in `_called`: the generator may outlive the task, and its threads with it.
     task.at_end(results.close)
     return results
 
@@ -138,7 +138,7 @@ def _results_once(
 
 
 def _distinct(pairs: Iterator[tuple[Place, Any]], places: deque[list[Place]], task: Task) -> Iterator[Any]:
-    """Give the first of equal items, and append the places of all of them to `places`."""
+    """Yield the first of equal items, and append the positions of all of them to `places`."""
     entries = ((each, (each, [place])) for place, each in pairs)
     for _, (first, stands) in merged(in_batches(entries, _together), _together, task.bound):
         places.append(stands)
@@ -155,7 +155,7 @@ def _outcomes(node: CallResults, items: Iterable[Any], task: Task) -> Any:
 
 
 class _Settling:
-    """Results of outcomes: for failed calls, those of a guard, or the exception."""
+    """Results of the outcomes of calls: a failed call has the results of its guard, or raises its exception."""
 
     def __init__(self, node: CallResults, task: Task) -> None:
         self._step = node.step

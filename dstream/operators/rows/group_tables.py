@@ -51,9 +51,9 @@ def collected(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> Any:
 def tables_of_groups(
     collector: Collector[Any, Any, Any], items: Iterator[Any], bound: Bound
 ) -> Iterator[Groups | Iterable[Any]] | None:
-    """Give the groups of items in columns, and in their places the items that make none; None if no items do.
+    """Return tables of groups, and in order the items without a table; None if the items are not in columns.
 
-    Groups of many blocks are put together as far as the memory bound allows it.
+    Groups of many blocks are combined as far as the memory bound allows.
     """
     known = _on_columns(collector, items)
     if known is None or known.finds != "groups" or not isinstance(items, ColumnItems):
@@ -71,7 +71,7 @@ def is_table(groups: Groups) -> TypeGuard[GroupTable | StringGroupTable]:
 
 
 def groups_of_table(collector: Collector[Any, Any, Any], table: Groups) -> Iterator[dict[Any, Any]]:
-    """Give containers that hold the groups of a table, each of them some of the groups, in order."""
+    """Yield containers that each have a part of the groups of a table, in order."""
     from dstream.operators.columns.collectors import added_table
 
     known = collector.on_columns()
@@ -93,7 +93,7 @@ def table_as_lists(downstream: Collector[Any, Any, Any], table: GroupTable | Str
 def finished_lines(
     downstream: Collector[Any, Any, Any], lines: Iterable[tuple[int, Any, Any]]
 ) -> Iterator[tuple[int, Any, Any]]:
-    """Give (rank, key, finished value) of each (rank, key, container); a failure names the key."""
+    """Yield (rank, key, finished value) of each (rank, key, container); a failure names the key."""
     finisher = downstream.finisher
     for rank, key, container in lines:
         try:
@@ -107,7 +107,7 @@ def finished_lines(
 def results_of_groups(
     finish: Callable[[Any], Any], to: Callable[[Any, Any], Any] | None, groups: Iterable[tuple[Any, ...]]
 ) -> Iterator[Any]:
-    """Give the results of (key, container, ...), by default entries of the finished values; a failure names its key."""
+    """Yield the results of (key, container, ...), by default entries; a failure names its key."""
     for key, container, *_ in groups:
         try:
             value = finish(container)
@@ -129,15 +129,15 @@ Table: TypeAlias = Union["GroupTable", "StringGroupTable"]
 """Groups in columns."""
 
 _MOST_BYTES = 2**30
-"""Keys of one array need places of 32 bits, whatever fits into memory."""
+"""Maximum bytes of the keys of one array, whose offsets have 32 bits."""
 
 
 def tables_by_key(
     batches: Iterator[Any], bound: Bound, level: int = 0
 ) -> tuple[Iterator[Sequence[Table]], Iterator[Any]]:
-    """Return the tables of groups that batches are, those with equal keys together, if all batches are tables.
+    """Return tables of groups, in sequences with disjoint keys, if all batches are tables.
 
-    Otherwise return none of them, and all batches again; equal keys are in the order in which they arrived.
+    Otherwise return no tables, and all batches; equal keys are in the order in which they arrived.
     """
     held: list[Table] = []
     buckets: list[Run] = []
@@ -148,7 +148,7 @@ def tables_by_key(
             return iter(()), chain(chain.from_iterable(buckets), held, (batch,), batches)
         held.append(batch)
         costs, size = costs + batch.cost(), size + batch.key_bytes()
-        # Without a deepest level, groups that share a hash would be divided for ever.
+        # Without a deepest level, groups that share a hash would be divided without end.
         if level < DEEPEST and (size > _MOST_BYTES or bound.exceeded(costs)):
             buckets = buckets or [Run() for _ in range(FAN_OUT)]
             _to_disk(held, buckets, level)
@@ -161,7 +161,7 @@ def tables_by_key(
 
 
 def _to_disk(held: list[Table], buckets: Sequence[Run], level: int) -> None:
-    """Put tables on disk, each group into the bucket of its key, and leave none of them."""
+    """Write tables to disk, each group to the bucket of its key, and clear the list."""
     from dstream.operators.columns.groups import parts_by_bucket  # loads NumPy, which made the tables
 
     for table in held:

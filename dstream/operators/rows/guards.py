@@ -1,10 +1,10 @@
 """Guards: recovery from failed items in tasks, and attribution of the failures of sources.
 
-A task notes one value for each such item on the channel of its guard: a dead letter, or the name of the exception.
-`dstream.engine.dead_letters` takes these notes in the driver.
+A task writes one value for each such item to the channel of its guard: a dead letter, or the name of the exception.
+`dstream.engine.dead_letters` receives them in the driver.
 
-The generator that attributes the failures of a source costs a tenth of an item-wise step, so only sources that run code
-for each item have one.
+The generator that attributes the failures of a source costs a tenth of an item-wise step, so it is only added to
+sources that run code for each item.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ __all__ = ["Action", "Handler", "HandlerOfMisread", "items_of", "recovering", "s
 
 
 Action = tuple[Step, Callable[[Any], object]]
-"""A step, and what to call in the caller's process for what it saw or noted."""
+"""A step, and the function to call in the caller's process with the values that the step recorded."""
 
 
 def recovering(op: Op, task: Task) -> Op:
-    """Return a guarded step as one from an item to many, which catches the exceptions of its guards."""
+    """Return a guarded step as a `flat_map` that catches the exceptions of its guards."""
     return Op("flat_map", _Recovering(op, Handler(op.guards, task)), None, op.step)
 
 
 def shipped(op: Op) -> Op:
-    """Return a step without the parts of its guards that stay in the driver."""
+    """Return a step without the parts of its guards that are only used in the driver."""
     return dataclasses.replace(op, guards=tuple(guard.on_a_worker() for guard in op.guards))
 
 
 class _Recovering:
-    """A step on one item: a list of its results, without any of an item on which it fails half-way."""
+    """Function from an item to the list of a step's results; only the handler's if the step fails half-way."""
 
     def __init__(self, op: Op, handle: Handler) -> None:
         self._op = op
@@ -87,7 +87,7 @@ class Handler:
 class HandlerOfMisread:
     """Handler of bad records of a source.
 
-    A guard may be for the `SourceError` with the location of the record, or for what the parser raised.
+    A guard may be for the `SourceError` with the location of the record, or for the exception of the parser.
     """
 
     def __init__(self, guards: Iterable[Guard], task: Task) -> None:
@@ -126,7 +126,7 @@ def _resolved(guard: Guard, item: Any, error: Exception) -> tuple[Any]:
 
 
 def _letter(item: Any, error: Exception, step: Step) -> DeadLetter:
-    # A dead letter travels to the driver: of an item that cannot be pickled, its text does.
+    # A dead letter is sent to the driver: an item that cannot be pickled is replaced by a string.
     try:
         dumps(item)
     except Exception:
@@ -153,13 +153,13 @@ def items_of(
     *,
     may_be_columns: bool = False,
 ) -> Iterator[Any]:
-    """Open a split and give its items; an exception meanwhile names `step`.
+    """Open a split and return its items; exceptions of the split name `step`.
 
     Args:
-        split: of any source; one of records if there is a `misread`.
-        step: how the source names itself.
-        misread: returns what takes the place of a bad record.
-        may_be_columns: the caller takes `ColumnItems`, too.
+        split: of any source; a `SplitOfRecords` if there is a `misread`.
+        step: the name of the source in messages.
+        misread: returns the items that replace a bad record.
+        may_be_columns: whether the caller accepts `ColumnItems`.
     """
     if misread is not None:
         return _named(cast("SplitOfRecords[Any]", split).read_past(misread), step)

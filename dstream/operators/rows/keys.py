@@ -28,7 +28,7 @@ class Side:
     """One side of a join.
 
     Attributes:
-        key: gives the key of an item; None: the items are entries.
+        key: returns the key of an item; None: the items are entries.
         step: the join.
         in_columns: the key function as an expression over columns, if it is a function that is read.
     """
@@ -39,7 +39,7 @@ class Side:
 
     @property
     def has_keys_in_columns(self) -> bool:
-        """Whether the keys of items in columns are columns: the user gave no function, or it is read."""
+        """Return whether items in columns have keys in columns: without a key function, or with a known one."""
         return self.in_columns is not None or self.key is None or self.key is key_of or self.key is unchanged
 
     def rows(self, block: Any) -> JoinRows | None:
@@ -49,7 +49,7 @@ class Side:
         return None if isinstance(block, Iterator | Sequence) else rows_of_block(block, self.key, self.in_columns)
 
     def pairs(self, items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-        """Give (canonical key, item or value of an entry) of each item, reading nothing ahead."""
+        """Yield (canonical key, item or value of an entry) of each item, reading nothing ahead."""
         key_of = self.key
         with naming(self.step):
             for item in items:
@@ -60,10 +60,10 @@ class Side:
                     yield canonical(key_of(item)), item
 
     def columns(self, items: list[Any]) -> tuple[list[Any], list[Any]]:
-        """Return the canonical keys of some items, and the items or values, as two lists."""
+        """Return the canonical keys of items, and the items or values, as two lists."""
         if self.key is not None:
             return canonical_keys(results(self.key, items), items), items
-        # Two passes in C accept most lists; only for others a loop finds the item to blame.
+        # Two passes in C accept most lists; only for other lists a loop finds the invalid item.
         if not _ENTRIES.issuperset(map(type, items)) or set(map(len, items)) != {2}:
             for item in items:
                 _parts(item)
@@ -101,7 +101,7 @@ def _parts(item: Any) -> tuple[Any, Any]:
 def sides_of(
     node: Pairing, columns: tuple[KeyInColumns | None, KeyInColumns | None] = (None, None)
 ) -> tuple[Side, Side]:
-    """Return the left and the right side of a join; `columns` has what is known of the two key functions."""
+    """Return the left and the right side of a join; `columns` has the expressions of the two key functions."""
     right = KeysAlone if isinstance(node, SemiJoin) else Side
     return Side(node.left_key, node.step, columns[0]), right(node.right_key, node.step, columns[1])
 
@@ -112,7 +112,7 @@ def _(node: PartitionBy) -> Operation:
 
 
 def _checked(key: Callable[[Any], Any] | None, step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Give the items, which are in one partition; refuse a key that could not be routed."""
+    """Yield the items of the only partition; raise for a key that could not be routed."""
     with naming(step):
         for item in items:
             item_key(key, item)

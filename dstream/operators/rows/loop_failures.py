@@ -20,10 +20,10 @@ __all__ = ["blame_step", "call_again"]
 
 
 def blame_step(error: Exception, ops: Sequence[Op | None], variables: Mapping[str, Any], first_line: int) -> bool:
-    """Note the failing step and its item on `error`; the line for the source of the items is no step.
+    """Attribute `error` to the failing step and its item; a failure of the source of the items is not attributed.
 
     Returns:
-        Whether it was an expression that failed, in the place of the step's function.
+        Whether the failure is of an inlined expression that replaces the step's function.
     """
     place = _place(error.__traceback__, sys._getframe(1))
     op, item = _failed(place, ops, variables, first_line)
@@ -43,16 +43,16 @@ def call_again(
 ) -> None:
     """Call the user's function whose inlined expression failed, on the same item; raise its error.
 
-    Where it does not fail in that way again, as on an iterator, which is used up, the first failure counts.
+    If it does not fail in the same way again, for example on an iterator that is used up, the first error is raised.
 
     Args:
-        failed: holds the failure, which it gives away: the loop must not keep it.
+        failed: contains the failure, which is removed: the loop must not retain a reference to it.
         ops: the steps of the loop.
-        variables: those of the loop.
-        first_line: that of the first step.
+        variables: the local variables of the loop.
+        first_line: the line number of the first step.
     """
     first = failed.pop()
-    # By way of `BaseException` below: a user's class may override `with_traceback` or `__setattr__`.
+    # `BaseException` is used below, since a user's class may override `with_traceback` or `__setattr__`.
     traceback, context = first.__traceback__, first.__context__
     op, item = _failed(_place(traceback, sys._getframe(1)), ops, variables, first_line)
     assert op is not None, "a step has failed"
@@ -65,7 +65,7 @@ def call_again(
             raise
     BaseException.with_traceback(first, traceback)
     blame(first, op.step, item)
-    # `raise` would set another context: the failure keeps the one that it had.
+    # `raise` would set another context: the failure gets its own context again.
     try:
         raise first
     finally:
@@ -82,7 +82,7 @@ def _are_alike(error: Exception, other: Exception) -> bool:
 def _failed(
     place: TracebackType | None, ops: Sequence[Op | None], variables: Mapping[str, Any], first_line: int
 ) -> tuple[Op | None, Any]:
-    """Return the step that failed at a place of a loop, and its item."""
+    """Return the step that failed at a frame of a loop, and its item."""
     index = -1 if place is None else place.tb_lineno - first_line
     op = ops[index] if 0 <= index < len(ops) else None
     if op is None:
@@ -94,7 +94,7 @@ def _failed(
 
 
 def _place(traceback: TracebackType | None, loop: FrameType) -> TracebackType | None:
-    """Return where the loop failed; threads that raise one object put their frames into one traceback."""
+    """Return the loop's entry of a traceback; threads that raise one object put their frames into one traceback."""
     while traceback is not None and traceback.tb_frame is not loop:
         traceback = traceback.tb_next
     return traceback

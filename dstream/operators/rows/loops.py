@@ -6,7 +6,7 @@ chain, and when a function raises, the line identifies the step and the variable
 cost without a failure (`docs/decisions/0003-fuse-element-wise-steps-into-one-generated-loop.md` has the figures).
 
 A step whose expression is known is evaluated in the loop, without a call (`syntax`). If that fails, its function is
-called with the same item, so that the traceback has the user's own line.
+called with the same item, so that the traceback has the line in the user's code.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Loop = Callable[[Rounds, Sequence[Op]], Iterator[Any]]
 
 
 def run_chain(ops: Sequence[Op], items: Iterable[Any]) -> Iterator[Any]:
-    """Yield the results of the steps `ops` for `items`, one item at a time, nothing ahead of time."""
+    """Yield the results of the steps `ops` for `items`, one item at a time, reading nothing ahead."""
     if ops and (known := _known_pair(ops[-1])) is not None:
         return PairsOfOneValue(run_chain(ops[:-1], items), *known)
     if ops and type(items) is _INTS and (safe := _safe_on_ints(ops[0])) is not None:
@@ -66,7 +66,7 @@ def _known_pair(op: Op) -> tuple[Any] | None:
 
 
 _INTS = type(iter(range(0)))
-"""Gives ints of 64 bits: `float` and `str` refuse larger ones."""
+"""Iterator over ints of 64 bits: `float` and `str` may refuse larger ints."""
 
 
 def _safe_on_ints(op: Op) -> Callable[[Any], Any] | None:
@@ -132,7 +132,7 @@ _CONVERTERS: dict[type | None, Callable[[Any], Any]] = {None: _unchanged, int: e
 
 
 def converted(value: Any, kind: type | None) -> Any:
-    """Return `value` as a step of this kind gives it: as it is, or as an exact int or float."""
+    """Return `value` converted to the result type of a step: unchanged, or as an exact int or float."""
     return _CONVERTERS[kind](value)
 
 
@@ -165,7 +165,7 @@ def _shaped(ops: Sequence[Op]) -> tuple[Shape, list[Any]]:
     # A debugger or profiler wants to see the calls of functions, which inlining would hide.
     if all(each is None for each in inlined) or is_watched():
         return _without_forms(ops)
-    # Here, since only inlined steps need the syntax, and what it loads.
+    # Imported in the function, since only inlined steps need the syntax and its imports.
     from dstream.operators.rows.syntax import form_of
 
     formed = [(None, []) if each is None else form_of(each) for each in inlined]
@@ -178,10 +178,10 @@ def _without_forms(ops: Sequence[Op]) -> tuple[Shape, list[Any]]:
 
 
 def _rounds(items: Iterator[Any], shape: Shape, values: Sequence[Any]) -> Rounds:
-    """Give the items in rounds, each with the functions and constants of the steps.
+    """Yield the items in rounds, each with the functions and constants of the steps.
 
-    A function whose results may have to be awaited is wrapped in the first round, and in later ones until it has been
-    called: the items of the last round, which are nearly all, cost nothing more.
+    A function whose results may be awaitables is wrapped in the first rounds, until it has been called: the items of
+    the last round, nearly all items, have no overhead.
     """
     looks = {
         index: _Looking(fn) for index, (step, fn) in enumerate(zip(shape, values, strict=False)) if _is_open(*step, fn)
@@ -197,7 +197,7 @@ _ROUNDS = (8, 4096)
 
 
 def _is_open(action: str, kind: type | None, form: Form | None, fn: Any) -> bool:
-    """Return whether only a result can show that those of a step have to be awaited."""
+    """Return whether only its results can show that a step returns awaitables."""
     is_taken_as_it_is = action in ("filter", "peek") or (action in ("map", "flat_map") and kind is None)
     return is_taken_as_it_is and form is None and not isinstance(fn, _NEVER_ASYNC)
 
@@ -233,12 +233,12 @@ def _levels(shape: Shape) -> list[int]:
 
 
 def _compiled(source: str, shape: Shape, levels: Sequence[int]) -> Callable[..., Iterator[Any]]:
-    """Compile a loop; `exec` sees generated names only, never a user's text.
+    """Compile a loop; `exec` sees generated names only, never a user's string.
 
     Args:
         source: the loop, with a call for each step.
         shape: all of its steps.
-        levels: the numbers of the variables that hold their items.
+        levels: the numbers of the variables that contain their items.
     """
     namespace: dict[str, Any] = {
         "__name__": __name__,
@@ -269,7 +269,7 @@ def _compiled(source: str, shape: Shape, levels: Sequence[int]) -> Callable[...,
 def _source(shape: Shape) -> str:
     """Write the loop: step k is alone on the line `_FIRST_STEP_LINE + k`.
 
-    A `flat_map` at the end gives one iterable for each item, which C code chains.
+    A `flat_map` at the end yields one iterable for each item, which C code chains.
     """
     lines = ["def loop(rounds, ops):", " t = None", " try:", "  for items, values in rounds:"]
     lines += [f"   {_variables(shape)} = values", "   for v0 in items:"]
@@ -288,7 +288,7 @@ def _source(shape: Shape) -> str:
 
 
 def _variables(shape: Shape) -> str:
-    """Write the variables that hold the functions, and the constants, of all steps."""
+    """Return the names of the variables of the functions and constants of all steps."""
     constants = (_constants(index, form) for index, (_, _, form) in enumerate(shape))
     names = chain((f"f{index}" for index in range(len(shape))), chain.from_iterable(constants))
     return "".join(f"{name}, " for name in names)
@@ -301,7 +301,7 @@ def _constants(index: int, form: Form | None) -> list[str]:
 def _ending(shape: Shape, first_line: int) -> list[str]:
     """Write the handler of a failed step; an inlined expression is called as a function then.
 
-    The call follows the handler: what the function raises must not have the failure of the expression for a context.
+    The call follows the handler: the exception of the function must not have the failure of the expression as context.
     """
     if all(form is None for _, _, form in shape):
         return [" except Exception as error:", f"  blame(error, ops, locals(), {first_line})", "  raise"]
@@ -315,7 +315,7 @@ def _ending(shape: Shape, first_line: int) -> list[str]:
 
 
 def _statement(action: str, kind: type | None, call: str, level: int) -> str:
-    """Write the statement of a step for the variable of its level; a `flat_map` opens the loop of the next one."""
+    """Return the statement of a step for the variable of its level; a `flat_map` opens the loop of the next level."""
     if action == "map":
         return f"v{level} = {_converted(call, kind)}"
     if action in _TIMES:
@@ -330,18 +330,18 @@ _TIMES = {"unpair": "t, v{0} = v{0}", "pair": "v{0} = t, v{0}"}
 def run_branches(
     branches: Sequence[Sequence[Op]], items: Iterable[Any], takers: Sequence[Callable[[Any], object]]
 ) -> Iterator[Any]:
-    """Yield the results of the first chain for each item, after `takers` had those of the other chains."""
+    """Yield the results of the first chain for each item, after `takers` received the results of the other chains."""
     first, *others = map(_short, branches)
     # The first branch runs last, since its results are yielded: by then the takers have received the item.
     chains = [*others, first]
-    # Each branch has a line of its own before its steps and one behind them.
+    # Each branch has a line of its own before its steps and one after them.
     ops = list(chain.from_iterable((None, *each, None) for each in chains))
     shape, values = _shaped([op for op in ops if op is not None])
     return _dividing_loop(shape, tuple(map(len, chains)))(_rounds(iter(items), shape, values), ops, takers)
 
 
 def _short(ops: Sequence[Op]) -> Sequence[Op]:
-    """Return a chain that fits into a loop with others: one that does not becomes a call for each item."""
+    """Return a chain that fits into a loop with others: a longer chain becomes a call for each item."""
     if len(ops) <= _MOST_STEPS_OF_BRANCH and sum(op.action == "flat_map" for op in ops) <= _MOST_LOOPS_OF_BRANCH:
         return ops
     return [Op("flat_map", functools.partial(_run_alone, ops), None, ops[0].step)]
@@ -364,7 +364,7 @@ def _dividing_loop(shape: Shape, lengths: tuple[int, ...]) -> Callable[..., Iter
 
 
 def _dividing_source(whole: Shape, shapes: Sequence[Shape]) -> str:
-    """Write the loop of several branches, of which the last one gives its items; each step is alone on a line."""
+    """Return the source of a loop of several branches; the last yields its items; each step has a line of its own."""
     takers = "".join(f"t{branch}, " for branch in range(len(shapes) - 1))
     lines = ["def loop(rounds, ops, takers):", f" ({takers}) = takers", " t = None", " try:"]
     lines += ["  for items, values in rounds:", f"   ({_variables(whole)}) = values", "   for item in items:"]

@@ -1,10 +1,10 @@
 """The core operations on the items of one partition, with item counts and watermarks of tasks.
 
-`operation(node)` returns an operation as a function without the node's inputs, so that it can travel to a worker. The
+`operation(node)` returns an operation as a function without the node's inputs, so that it can be sent to a worker. The
 local engine runs nothing else; Spark runs the same functions inside its stages.
 
-A task that reads a partition to its end has its watermark, which follows the items to the tasks behind. So a task
-that has read all its input has the watermarks of all partitions that lead to it.
+A task that reads a partition to its end has its watermark, which is sent after the items to the downstream tasks. So a
+task that has read all its input has the watermarks of all partitions upstream of it.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ __all__ = [
 
 
 class ItemCount:
-    """A number that grows.
+    """Counter of items.
 
     Attributes:
         each: counts one item, in C code.
-        of_open_block: returns how much of a block that is still being used counts.
+        of_open_block: returns the number of items consumed of the current block.
     """
 
     __slots__ = ("_many", "_ones", "each", "of_open_block")
@@ -78,8 +78,8 @@ class ItemCount:
         self._many += items
 
     def total(self) -> int:
-        """Return the number, once."""
-        # Reading a `count` moves it on by one: a second total would be too large.
+        """Return the number; can be called once."""
+        # Reading a `count` advances it by one: a second total would be too large.
         return next(self._ones) + self._many + (self.of_open_block() if self.of_open_block else 0)
 
 
@@ -91,7 +91,7 @@ def one_by_one(ops: Sequence[Op]) -> Sequence[Op]:
 
 
 OfPartitions = dict[tuple[str, tuple[str, str]], int]
-"""By the stage that gives timestamps, and the partition of the source."""
+"""Watermarks by the stage that assigns timestamps and the partition of the source."""
 
 
 class Watermarks:
@@ -106,17 +106,17 @@ class Watermarks:
         return bool(self._known)
 
     def take(self, of_partitions: Mapping[tuple[str, tuple[str, str]], int]) -> None:
-        """Learn some; a partition that was read in parts is as far as the one that is furthest behind."""
+        """Add watermarks; a partition that was read in parts has the least watermark of its parts."""
         known = self._known
         for partition, watermark in of_partitions.items():
             known[partition] = min(watermark, known.get(partition, watermark))
 
     def all(self) -> OfPartitions:
-        """Return all that are known."""
+        """Return all watermarks."""
         return dict(self._known)
 
     def least(self, stamps: Collection[str]) -> int:
-        """Return the least of the partitions whose timestamps these stages give; `END_OF_TIME` if none is known."""
+        """Return the least watermark of the stages `stamps`, which assign timestamps; `END_OF_TIME` by default."""
         of_these = (watermark for (stamp, _), watermark in self._known.items() if stamp in stamps)
         return min(of_these, default=END_OF_TIME)
 
@@ -125,10 +125,10 @@ class Task(Protocol):
     """The task that runs an operation.
 
     Attributes:
-        partition: its number among all that run the same.
-        bound: how much memory it may hold.
-        watermarks: those that it has: all that lead to it, when all of its input is read.
-        reads_all: also what a writer leaves is read: the range of an epoch counts as read.
+        partition: its number among the tasks of its stage.
+        bound: the limit of its memory.
+        watermarks: the watermarks that have arrived: of all upstream partitions, when all of its input is read.
+        reads_all: items that a writer does not read are read too, since the range of an epoch counts as read.
     """
 
     partition: int
@@ -228,7 +228,7 @@ def _counted_in_columns(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any
 
 
 def _served(ops: Sequence[Op], items: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Bind services when the first item is there; a task without items needs none."""
+    """Bind services when the first item arrives; a task without items needs none."""
     # The loop runs once, or not at all without items: the chain uses up the iterator.
     for first in items:
         bound = [_bound(op, task) for op in ops]
@@ -264,7 +264,7 @@ def _limit(count: int, items: Iterator[Any], task: Task) -> Iterator[Any]:
 
 
 def some(items: Iterator[Any], start: int, stop: int | None) -> Iterator[Any]:
-    """Give the items of these places, whose numbers may be larger than `islice` takes, and than anybody counts to."""
+    """Return the items from position `start` to `stop`, which may be larger than `islice` accepts."""
     return islice(items, min(start, sys.maxsize), None if stop is None else min(stop, sys.maxsize))
 
 
@@ -327,7 +327,7 @@ def _sorted(
 
 
 def _looked_at(items: Iterator[Any], looks: Sequence[EarlyCheck]) -> Iterator[Any]:
-    """Return the items, of which the first one was looked at."""
+    """Return the items after passing the first one to the early checks."""
     if not looks:
         return items
     # The range is first: it ends the `zip` before a second item is read.
@@ -373,7 +373,7 @@ def written(writer: Writer, step: Step, items: Iterator[Any], task: Task) -> Ite
 def by_bucket(writer: MapWriter, groups: Mapping[Any, Any]) -> list[tuple[int, tuple[list[Any], list[Any]]]]:
     """Return (bucket, (keys, containers)) of {key: container}, in the order of the buckets.
 
-    Two lists travel and are put together faster than as many pairs.
+    Two lists are pickled and concatenated faster than a list of pairs.
     """
     buckets: dict[int, tuple[list[Any], list[Any]]] = {}
     for bucket, key, container in zip(map(writer.bucket_of, groups), groups, groups.values(), strict=True):
@@ -393,9 +393,9 @@ def written_entries(
     task: Task,
     through: Collector[Any, Any, Any] | None = None,
 ) -> Iterator[Any]:
-    """Combine (bucket, (keys, containers)), sorted by bucket; let `writer` take the entries; give its receipts.
+    """Combine (bucket, (keys, containers)), sorted by bucket; write the entries with `writer`; yield its receipts.
 
-    With a collector `through`, each finished entry passes through it before.
+    With a collector `through`, each finished entry passes through it before it is written.
     """
     with naming(step):
         for bucket, parts in groupby(batches, key=itemgetter(0)):

@@ -16,24 +16,24 @@ __all__ = ["TaskServices"]
 
 
 class TaskServices:
-    """The services of a plan in one task, or in one process: each is made once."""
+    """The services of a plan in one task, or in one process: each is created once."""
 
     def __init__(self) -> None:
         self._made: dict[int, tuple[ServiceFunction, Step, Any]] = {}
 
     def get(self, served: ServiceFunction, step: Step) -> Any:
-        """Return the service of a step, made on first use."""
+        """Return the service of a step, created on first use."""
         if served.number not in self._made:
             with naming(step):
                 self._made[served.number] = served, step, served.opened().create()
         return self._made[served.number][2]
 
     def destroy(self) -> None:
-        """Destroy all of them, the last one first; a failure is raised when all have had their turn."""
+        """Destroy all services in reverse order of creation; the first failure is raised at the end."""
         failures: list[Exception] = []
         while self._made:
             try:
-                # It is taken out first, so that one whose destruction fails is not destroyed again.
+                # A service is removed first, so that it is not destroyed again if its destruction fails.
                 _destroy(*self._made.popitem()[1])
             except Exception as error:
                 failures.append(error)
@@ -55,7 +55,7 @@ def _(node: UsingBatches) -> Operation:
 
 def _in_batches(served: ServiceFunction, size: int, step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
     for some in pieces(items, size):
-        # Inside of the loop, since a task without items makes no service.
+        # Inside of the loop, since a task without items creates no service.
         results = served.bound(task.service(served, step))
         with naming(step):
             yield from results(some)

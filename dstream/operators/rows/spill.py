@@ -1,7 +1,7 @@
 """Sorting, grouping and deduplication in memory up to a bound, beyond it in temporary files.
 
-Each is a plain generator over one partition. The files have no name: the system removes them when
-the process ends, however it ends.
+Each operation is a generator over one partition. The files have no name: the system removes them when
+the process ends, also after a crash.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ FAN_OUT = 16
 _BITS = 4
 _MOST_RUNS = 64
 _MOST_HEADS = 48 * 2**20
-"""Bytes that the first batches of all runs may have, since a merge holds one batch of each."""
+"""Maximum bytes of the widest batches of all runs, since a merge has one batch of each run in memory."""
 DEEPEST = 4
 
 
 class Run:
-    """A temporary file of items in the order in which they were written; there is none before the first.
+    """A temporary file of items in the order in which they were written, created with the first item.
 
     Attributes:
         widest: the bytes of its largest batch.
@@ -72,22 +72,22 @@ class Run:
         """Append `items`."""
         for _, data in self._batcher.batches(items):
             if self._file is None:
-                import tempfile  # here: what fits into memory needs no file
+                import tempfile  # lazily: items that fit into memory need no file
 
-                self._file = tempfile.TemporaryFile(prefix="dstream-")  # noqa: SIM115 - it lives as long as the run
+                self._file = tempfile.TemporaryFile(prefix="dstream-")  # noqa: SIM115 - it is open as long as the run
                 weakref.finalize(self, self._file.close)
             self._file.write(len(data).to_bytes(8, "little"))
             self._file.write(data)
             self.widest = max(self.widest, len(data))
 
     def __iter__(self) -> Iterator[Any]:
-        """Read the items back, once, one batch in memory at a time, and give the space back."""
+        """Read the items back, once, with one batch in memory at a time, and delete the file."""
         if self._file is not None:
             with self._file:
                 yield from self.kept()
 
     def kept(self) -> Iterator[Any]:
-        """Read the items back, as often as one likes, and keep them."""
+        """Read the items back, any number of times, and retain the file."""
         if self._file is None:
             return
         self._file.seek(0)
@@ -96,16 +96,16 @@ class Run:
 
 
 def sorted_items(items: Iterable[Any], key: Callable[[Any], Any] | None, reverse: bool, bound: Bound) -> Iterator[Any]:
-    """Give `items` in order, stable as `sorted` is; past the bound sorted runs are merged from disk.
+    """Return the sorted items, stable as `sorted` is; past the bound sorted runs are merged from disk.
 
-    The first two are compared before the others are read.
+    The first two items are compared before the others are read.
     """
     runs: list[Run] = []
     held: list[Any] = []
     known: Sequence[Any] = ()
     for piece in pieces(items, _CHUNK):
         held += piece
-        # The variable would keep these items in memory while their run is written.
+        # The variable would retain these items in memory while their run is written.
         del piece
         if len(held) > 1 and not known and not runs:
             known = first_compared(held, key)
@@ -115,26 +115,26 @@ def sorted_items(items: Iterable[Any], key: Callable[[Any], Any] | None, reverse
             held, known = [], ()
             bound.spilled()
             if len(runs) == _MOST_RUNS or sum(run.widest for run in runs) > _MOST_HEADS:
-                # Each run has an open file, and in the last merge a batch in memory: past either bound they become one.
+                # Each run has an open file, and in the last merge a batch in memory: past either bound they are merged.
                 runs = [Run(heapq.merge(*runs, key=NanLast(key), reverse=reverse))]
     sort(held, key, reverse, known)
-    # The items in memory are the latest: of equal items a merge yields those of earlier runs first.
+    # The items in memory are the latest: a merge yields equal items in the order of the runs.
     return heapq.merge(*runs, held, key=NanLast(key), reverse=reverse) if runs else iter(held)
 
 
 def distinct_items(
     items: Iterable[Any], key: Callable[[Any], Any] | None, bound: Bound, level: int = 0
 ) -> Iterator[Any]:
-    """Give the first item of each key, in order, as soon as it is seen.
+    """Yield the first item of each key, in order, as soon as it is seen.
 
-    Past the bound no key is taken in any more: items with unknown keys are written to files by their key's
-    hash, each file is made distinct on its own, and the rest is given merged by position.
+    Past the bound no key is added any more: items with unknown keys are written to files by their key's
+    hash, each file is deduplicated on its own, and the results are merged by position.
     """
     seen: set[Any] = set()
     items = iter(items)
     add, find_key, pace = seen.add, key or _itself, BatchPace(_CHUNK)
     is_key = key is None
-    # At the deepest level the bound is ignored: keys that are left there share a hash, so dividing would never end.
+    # At the deepest level the bound is ignored: keys that are left share a hash, so dividing would never end.
     while level == DEEPEST or not bound.exceeded():
         chunk = islice(items, pace.look())
         first = next(chunk, _END)
@@ -161,9 +161,9 @@ def distinct_items(
 
 
 def distinct_of_batches(batches: Iterable[Sequence[list[Any]]], bound: Bound) -> Iterator[Any]:
-    """Give one item of each key of (keys, items), in any order, or of (items,) that are their own keys.
+    """Yield one item of each key of batches of (keys, items), or of (items,) that are their own keys, in any order.
 
-    Past the bound the rest is written to files, as that of `distinct_items`.
+    Past the bound the rest is written to files, as in `distinct_items`.
     """
     seen: set[Any] = set()
     batches = iter(batches)
@@ -180,8 +180,8 @@ def distinct_of_batches(batches: Iterable[Sequence[list[Any]]], bound: Bound) ->
 
 
 def first_ones(keys: list[Any], items: list[Any], seen: set[Any]) -> dict[Any, Any]:
-    """Return the first item of each canonical key that is not in `seen`, which gets to know it."""
-    # The last value of a key stays in a dictionary: in reverse, that of the first item.
+    """Return the first item of each canonical key that is not in `seen`, and add the keys to `seen`."""
+    # A dictionary retains the last value of a key: in reverse, the first item.
     found = dict(zip(reversed(keys), reversed(items), strict=True))
     if not seen.isdisjoint(found):
         found = {key: found[key] for key in found.keys() - seen}
@@ -215,8 +215,8 @@ def _position(pair: tuple[Any, Any]) -> Any:
 
 
 def distribute(items: Iterable[Any], hash_of: Callable[[Any], int], buckets: list[Run]) -> None:
-    """Append each item to the bucket that its hash names, keeping order inside a bucket."""
-    # Pieces of which each bucket gets about one chunk.
+    """Append each item to the bucket of its hash, in order inside a bucket."""
+    # Each bucket gets about one chunk of a piece.
     for piece in pieces(items, _CHUNK * FAN_OUT):
         parts: list[list[Any]] = [[] for _ in buckets]
         for item in piece:
@@ -228,28 +228,27 @@ def distribute(items: Iterable[Any], hash_of: Callable[[Any], int], buckets: lis
 def mixed(value: int, level: int) -> int:
     """Return a number whose lower bits spread hashes at a level.
 
-    Each level takes other bits of one number, and that has been mixed once more than `stable_hash`, since the keys of
-    one partition agree in some bits of it. Pairs with the level itself would agree wherever those with another one do.
+    Each level uses other bits of one number, which is mixed once more than `stable_hash`, since the keys of one
+    partition agree in some bits of it. Hashes of pairs with the level would agree at all levels or at none.
     """
     return hash((value, 1, 1)) >> _BITS * level
 
 
 Columns = Sequence[list[Any]]
-"""Keys, their containers, and what else there is of each."""
+"""Keys, their containers, and further columns."""
 
 
 class Combining(Protocol):
-    """Function that makes one container of two of one key."""
+    """Function that combines two containers of a key."""
 
     def __call__(self, left: Any, right: Any, /) -> Any: ...
 
 
 def merged(batches: Iterable[Columns], combine: Combining, bound: Bound, level: int = 0) -> Iterator[tuple[Any, ...]]:
-    """Combine batches of (keys, containers) by key, in order; give (key, container).
+    """Combine batches of (keys, containers) by key, in order; yield (key, container).
 
-    Further columns beside a container keep their first values. Past the bound everything in memory is written to
-    files by the hash of its key, and each file is combined on its own. Keys are canonical, and each is in a batch
-    once.
+    Further columns have the values of a key's first batch. Past the bound all groups in memory are written to files by
+    the hash of the key, and each file is combined on its own. Keys are canonical and unique in a batch.
     """
 
     def take(groups: Groups, batch: Columns) -> None:
@@ -286,23 +285,23 @@ def partial_groups(
     bound: Bound,
     placed: Callable[[Any], object] | None = None,
 ) -> Iterator[dict[Any, Any]]:
-    """Give the groups of `items` as {key: container}; past the bound in several rounds.
+    """Yield the groups of `items` as {key: container}; past the bound in several rounds.
 
-    A round is emptied when the next one is asked for, so that the memory of one is in use at a time.
+    A round is emptied when the next one is requested, so that one round is in memory at a time.
 
     Args:
         items: of one task.
-        collector: one that groups by a key.
+        collector: a collector that groups by a key.
         bound: of the memory.
-        placed: returns where the group of a key is sent. The first key is tried at once, so that one which is refused
-            there is refused before all items are read.
+        placed: returns the destination of the group of a key. It is called with the first key at once, so that a key
+            that cannot be routed is refused before all items are read.
     """
     is_tried = False
     with holding():
         groups = collector.supplier()
         for piece in pieces(items, FEWER_THAN_COLLECTED):
             groups = collector.accumulated(groups, piece)
-            # The variable would keep these items in memory while the groups of a round are sent.
+            # The variable would retain these items in memory while the groups of a round are sent.
             del piece
             if placed is not None and groups and not is_tried:
                 is_tried = True
@@ -344,8 +343,8 @@ class Groups:
         collectors: Iterable[Collector[Any, Any, Any]],
         columns: Sequence[list[Any]] = (),
     ) -> None:
-        """Add items, each by its collector, and further columns for new keys."""
-        # There are no columns before the first batch, and the next line needs them.
+        """Accumulate each item with its collector, and add further columns for new keys."""
+        # The next line needs columns, also before the first batch.
         self._append([], [[] for _ in (items, *columns)])
         places, (containers, *others), item = self._places, self._columns, None
         try:
@@ -357,7 +356,7 @@ class Groups:
                     for mine, column in zip(others, columns, strict=True):
                         mine.append(column[number])
                 following = collector.accumulator(containers[place], item)
-                # None: the container was changed in place.
+                # None: the accumulator changed the container in place.
                 if following is not None:
                     containers[place] = following
         except Exception as error:
@@ -371,7 +370,7 @@ class Groups:
             mine += column
 
     def drained(self) -> Iterator[tuple[Any, ...]]:
-        """Give (key, container, ...) of each group; hold nothing at the end."""
+        """Yield (key, container, ...) of each group, and clear the groups at the end."""
         yield from zip(self._places, *self._columns, strict=True)
         self._places, self._columns = {}, []
 
@@ -380,7 +379,7 @@ class GroupsOnDisk:
     """Groups of a processor that did not fit into memory: in files by the hash of the key, each combined on its own.
 
     Args:
-        bound: checks when groups are too much.
+        bound: the limit of the memory.
     """
 
     def __init__(self, bound: Bound) -> None:
@@ -388,18 +387,18 @@ class GroupsOnDisk:
         self._buckets: list[Run] = []
 
     def is_due(self) -> bool:
-        """Return whether the process occupies more than it may."""
+        """Return whether the process exceeds its memory bound."""
         return self._bound.exceeded()
 
     def take(self, groups: dict[Any, Any]) -> None:
-        """Put them on disk, and leave none of them."""
+        """Write the groups to disk, and clear them."""
         self._buckets = self._buckets or [Run() for _ in range(FAN_OUT)]
         distribute(groups.items(), lambda group: mixed(hash(canonical(group[0])), 0), self._buckets)
         groups.clear()
         self._bound.spilled()
 
     def combined(self, groups: dict[Any, Any], combine: Combining) -> Iterator[tuple[Any, ...]]:
-        """Give (key, container) of these groups, and of all that were taken; in any order, if there were any."""
+        """Return (key, container) of these groups and of the groups on disk; in any order if groups are on disk."""
         if not self._buckets:
             return iter(groups.items())
         self.take(groups)
@@ -409,7 +408,7 @@ class GroupsOnDisk:
 
 
 def in_batches(groups: Iterable[tuple[Any, ...]], combine: Combining) -> Iterator[Columns]:
-    """Give (keys, containers, ...) of some (key, container, ...) at a time, with each key of them combined."""
+    """Yield (keys, containers, ...) of pieces of `groups`, with equal keys of a piece combined."""
     for piece in pieces(groups, _CHUNK):
         # `zip` makes an iterator for each group: 512 of them do not wake Python's garbage collector (CPython 3.11).
         keys, containers, *others = map(list, zip(*piece, strict=True))
@@ -426,16 +425,16 @@ FEWER_THAN_COLLECTED = 512
 
 
 def top_items(items: Iterable[Any], count: int, key: Callable[[Any], Any] | None, reverse: bool) -> Iterator[Any]:
-    """Give the first `count` of `items` in order, stable, holding little more than `count` of them."""
+    """Return the first `count` of the sorted items, stable, with little more than `count` items in memory."""
     return iter(taken_first([], items, count, key, reverse))
 
 
 def taken_first(
     held: list[Any], items: Iterable[Any], count: int, key: Callable[[Any], Any] | None, reverse: bool
 ) -> list[Any]:
-    """Return the first `count` of the held and of later items, in order."""
+    """Return the first `count` of the sorted items of `held` and `items`."""
     for chunk in pieces(items, max(FEWER_THAN_COLLECTED, count)) if count else ():
-        # Few items of most chunks are among the first: comparing costs less than sorting.
+        # In most chunks few items are among the first: comparing costs less than sorting.
         if found := chunk if len(held) < count else before(chunk, held[-1], key, reverse):
             held += found
             sort(held, key, reverse)

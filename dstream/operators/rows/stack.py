@@ -1,8 +1,8 @@
 """Relays between threads for plans of thousands of steps, which would exceed Python's stack.
 
-An operation asks the one before it for an item, which asks the one before that. So after some hundreds of operations
-the rest is run by a thread, which has a stack of its own. It gives one item whenever it is asked, so that nothing is
-read ahead.
+An operation requests an item of its upstream operation, which requests one of its own upstream. So after some hundreds
+of operations the rest is run by a thread with its own stack. The thread returns one item for each request, so that
+nothing is read ahead.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ __all__ = ["FRAMES_OF_AN_OPERATION", "Depth", "relayed", "stack_is_deep"]
 
 
 FRAMES_OF_AN_OPERATION = 4
-"""The number of Python frames that most operations have on the stack at most while they ask for an item."""
+"""Maximum number of Python frames of most operations while they request an item."""
 
 
 class Depth:
-    """Counts the operations on top of each other, and decides when a thread should run those that are there."""
+    """Counts the frames of nested operations, and moves the operations to a thread when the stack becomes deep."""
 
     def __init__(self) -> None:
         self._frames = 0
@@ -39,8 +39,8 @@ class Depth:
         """Return the items of one more operation.
 
         Args:
-            items: what the operation gives.
-            frames: how many frames of Python are on the stack at most while it asks for an item.
+            items: the results of the operation.
+            frames: the maximum number of its Python frames while it requests an item.
         """
         self._frames += frames
         if self._frames < self._most:
@@ -59,7 +59,7 @@ def stack_is_deep() -> bool:
 
 
 def relayed(items: Iterator[Any]) -> Iterator[Any]:
-    """Give the items, each made by another thread when it is asked for."""
+    """Yield the items, each computed by another thread when it is requested."""
     from queue import SimpleQueue  # A user's folder may have this name, and short plans do not need it.
 
     requests: SimpleQueue[bool] = SimpleQueue()
@@ -86,7 +86,7 @@ def relayed(items: Iterator[Any]) -> Iterator[Any]:
             yield answer
     finally:
         requests.put(False)
-        if is_idle and os.getpid() == process:  # What was interrupted may be busy for long.
+        if is_idle and os.getpid() == process:  # An interrupted thread may be busy for long.
             thread.join()
 
 

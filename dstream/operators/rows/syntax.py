@@ -1,7 +1,7 @@
 """Expressions as syntax of generated loops, and their forms without constants, which share one loop.
 
 Python evaluates an expression as it would in the user's function: the same operators on the same operands, in the same
-order. What a user wrote as a constant stays an object that the loop is given, so that one loop serves all constants.
+order. A constant of the user's code remains an object that is passed to the loop, so that one loop fits all constants.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _function_of(routine: Routine) -> tuple[Callable[..., Any], tuple[Expression
 
 @functools.lru_cache(maxsize=512)
 def _maker(form: Form, first: int, size: int) -> Callable[..., Callable[..., Any]]:
-    """Compile a routine to what returns its function for its constants; `exec` sees no text of a user's."""
+    """Compile a routine to a function of its constants that returns the routine; `exec` sees no string of a user's."""
     constants = [f"c{number}" for number in range(form.constants)]
     parameters = ", ".join(f"l{number}" for number in range(first, first + size))
     tree = ast.parse(f"def make({', '.join(constants)}):\n def run({parameters}): pass\n return run")
@@ -132,7 +132,7 @@ def with_syntax(source: str, values: dict[str, tuple[ast.expr, bool]]) -> ast.Mo
 
     Args:
         source: the loop.
-        values: by the name of a function what takes the place of its only call, and whether only its truth is asked.
+        values: by the name of a function, the replacement of its only call, and whether only its truth is tested.
     """
     tree = ast.parse(source)
     _Replacing(values).visit(tree)
@@ -149,15 +149,15 @@ class _Replacing(ast.NodeTransformer):
             return node
         value, is_tested = self._values[node.func.id]
         if is_tested and any(map(_asks_for_truth, ast.walk(value))):
-            # Python would take a test of `a and b` apart, and ask `a` once for its truth where the function's result
-            # is asked again.
+            # Python would test `a` of `a and b` once, where the function evaluates `a`, and the caller tests the result
+            # again.
             value = ast.NamedExpr(ast.Name("r", ast.Store()), value)
-        # The line of the call stays: by it a failure is attributed to its step.
+        # The line of the call is retained: by it a failure is attributed to its step.
         return _located(value, node)
 
 
 def _located(value: ast.expr, at: ast.expr) -> ast.expr:
-    """Give all of an expression that has no location one, as `ast.fix_missing_locations` does for a whole module."""
+    """Set missing locations in an expression, as `ast.fix_missing_locations` does in a module."""
     where = {name: getattr(at, name) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")}
     for each in ast.walk(value):
         if "lineno" in each._attributes and not hasattr(each, "lineno"):
@@ -173,9 +173,9 @@ def syntax_of(form: Form, function: str, names: Sequence[str]) -> ast.expr:
     """Return the syntax of a form.
 
     Args:
-        form: of the expression.
-        function: the name of the variable that holds the function of the expression.
-        names: those of the variables that hold its arguments and constants.
+        form: the form of the expression.
+        function: the name of the variable of the function that the expression replaces.
+        names: the names of the variables of its arguments and constants.
     """
     writing = _Writing(names)
     match form.expression:
@@ -348,7 +348,7 @@ class _Writing:
 
     def _loop(self, loop: Loop) -> ast.comprehension:
         target = _target(loop.numbers, is_unpacked=loop.is_unpacked)
-        # Python refuses to assign inside of what a comprehension iterates over, also in a function there.
+        # Python refuses assignments in the iterable of a comprehension, also inside of a lambda.
         of = _Writing(self._names, assigns=False).syntax(loop.of)
         return ast.comprehension(target, of, self._all(loop.conditions), 0)
 
@@ -381,7 +381,7 @@ class _Writing:
         return ast.BinOp(left, _BINARY[operator], right)
 
     def _formatted(self, member: Expression) -> ast.FormattedValue:
-        if not isinstance(member, FormattedBy):  # It is a text between braces.
+        if not isinstance(member, FormattedBy):  # It is a string between braces.
             return ast.FormattedValue(self.syntax(member), -1, None)
         conversion = ord(member.conversion) if member.conversion else -1
         spec = None if member.spec is None else ast.JoinedStr([ast.FormattedValue(self.syntax(member.spec), -1, None)])

@@ -30,7 +30,7 @@ __all__ = ["ShardedStepState", "folder_of"]
 
 
 _PATIENCE = 2
-"""A snapshot takes as long as all other shards of a task together: the next one waits, if that is not for long."""
+"""Factor of the limit of changes after a snapshot in an epoch, which takes as long as all other shards of the task."""
 
 
 class _Staged(NamedTuple):
@@ -38,8 +38,8 @@ class _Staged(NamedTuple):
 
     Attributes:
         state: the shard.
-        change: what is reported to the driver; its location is not known yet.
-        data: the pickle of a delta or of the whole; None if nothing changed.
+        change: the change that is reported to the driver, without its location.
+        data: the pickle of a delta or of a snapshot; None if nothing changed.
     """
 
     state: ShardState
@@ -52,11 +52,11 @@ class ShardedStepState(SharedInProcess):
     """The state of one step for one epoch. A task's attempt uses it once: `open` and `keep` shards, then `staged`.
 
     Attributes:
-        index: where the state is, after the last epoch.
-        files: of the job.
-        job: its id.
+        index: the location of the state after the last epoch.
+        files: the state files of the job.
+        job: the id of the job.
         epoch: the number of the epoch, for the names of files.
-        version: another one for each plan that the job has run by.
+        version: the version of the plan that the job runs.
     """
 
     index: ShardIndex
@@ -131,23 +131,23 @@ class ShardedStepState(SharedInProcess):
                 raise
 
     def relieve(self) -> bool:
-        """Move the shards of this process to disk that can be moved, those of earlier epochs and tasks too."""
+        """Move all movable shards of this process to disk, also the shards of earlier epochs and tasks."""
         # A list, since `any` of a generator would stop at the first shard that moves.
         mine = [_moved(each.state) for each in self._kept.values()]
         return any([*mine, kept_shards.visit(self.job, self.version, _moved)])
 
     def staged(self) -> tuple[ShardChange, ...]:
-        """Write a new file of the shards kept since the last call, if anything changed, and return its location.
+        """Write the shards kept since the last call to a new file, and return the changes with their locations.
 
         Raises:
-            EngineError: the storage fails; nothing counts then.
+            EngineError: the storage fails; then no change is committed.
         """
         kept, self._kept = self._kept, {}
         self._least = _least_of(kept.values())
-        # Each attempt of a task has a file of its own: a late one cannot overwrite that which counts.
+        # Each attempt of a task has a file of its own: a late attempt cannot overwrite a committed file.
         name = f"{folder_of(self.index.stage)}/{self.epoch:012d}-{secrets.token_hex(16)}"
         changes = self._written(name, kept)
-        # After the file was written: a shard whose change failed to reach the disk must not be cached under a token.
+        # After the file was written: a shard whose change failed to be written must not be cached under a token.
         for shard, each in kept.items():
             token = name if each.data is not None else self.index.shards[shard].token
             kept_shards.put(self.job, self.version, self._place(shard), CachedShard(token, each.state))
@@ -192,7 +192,7 @@ def _moved(state: ShardState) -> bool:
 
 
 def _entries(state: ShardState) -> Iterator[tuple[Any, Any]]:
-    with suppress(Exception):  # They may be made by a function of the user's, which fails on what is not whole.
+    with suppress(Exception):  # A user's function may compute them, and fail on an incomplete state.
         yield from state.entries()
 
 

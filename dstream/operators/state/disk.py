@@ -1,10 +1,10 @@
 """States of keys in a table on disk, for a shard that exceeds the memory of its process.
 
-A row belongs to the hash of a key, and holds all keys of that hash with their states. Rows that an epoch touches are in
-memory, as the objects that operators change, and are written back when the next epoch begins. The table is SQLite's
-own temporary one, below `SQLITE_TMPDIR` or `TMPDIR` as the process found them, or `/var/tmp`: a file without a name,
-which is deleted with its process, however that ends. What a job can be started from again are its files of changes and
-snapshots, as ever.
+A row belongs to the hash of a key, and contains all keys of that hash with their states. Rows that an epoch touches are
+in memory, as the objects that operators change, and are written back when the next epoch begins. The table is a
+temporary SQLite database, below `SQLITE_TMPDIR` or `TMPDIR` as set when the process started, or `/var/tmp`: an unnamed
+file, which is deleted with its process, also after a crash. A job restarts from its files of changes and snapshots, not
+from this table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["DeadlinesOnDisk", "StatesOnDisk"]
 S = TypeVar("S")
 
 _AT_ONCE = 500
-"""The number of rows of one query; SQLite before 3.32 takes 999 values at most."""
+"""The number of rows of one query; SQLite before 3.32 accepts at most 999 values."""
 _MOST_IN_MEMORY = 20_000
 _FOLDER = "SQLITE_TMPDIR, TMPDIR, or /var/tmp"
 _SETTINGS = ("journal_mode = OFF", "synchronous = OFF", "cache_size = -512", "temp_store = FILE")
@@ -34,22 +34,22 @@ _SETTINGS = ("journal_mode = OFF", "synchronous = OFF", "cache_size = -512", "te
 
 
 class StatesOnDisk(MutableMapping[Any, S]):
-    """A dictionary of states by canonical key. Iterating over it gives copies.
+    """Dictionary of states by canonical key. Iterating over it yields copies.
 
     Args:
-        states: what it begins with.
-        due: returns the least watermark that a state waits for; None: none waits.
+        states: the initial states.
+        due: returns the least watermark at which a state is due; None: no state has a due time.
     """
 
     def __init__(self, states: dict[Any, S], due: Callable[[S], int] | None) -> None:
         self._due = due
         self._near: dict[Any, S] = {}
         self._looked_up: set[int] = set()
-        """The hashes whose rows are in memory, or are not there."""
+        """The hashes whose rows are in memory, or do not exist."""
         self._count = len(states)
-        import sqlite3  # Here, since few jobs need it.
+        import sqlite3  # Imported lazily, since few jobs need it.
 
-        # Kept here, since `_write` cannot name a module that is imported in a function.
+        # An attribute, since `_write` cannot name a module that is imported in another function.
         self._disk_fails = sqlite3.OperationalError
         # Another thread may run the next epoch, never two at once.
         self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
@@ -102,7 +102,7 @@ class StatesOnDisk(MutableMapping[Any, S]):
         return _Values(self)
 
     def pairs(self) -> Iterator[tuple[Any, S]]:
-        """Give all keys with copies of their states."""
+        """Yield all keys with copies of their states."""
         self._write_back()
         for (row,) in self._table.execute("SELECT row FROM states"):
             yield from _pairs(row)
@@ -110,12 +110,12 @@ class StatesOnDisk(MutableMapping[Any, S]):
     # ------------------------------------------------------------------------------------------------ rows in memory
 
     def begin(self, keys: Collection[Any]) -> None:
-        """Write back the states in memory, and load those that an epoch will touch."""
+        """Write back the states in memory, and load the states that an epoch will touch."""
         self._settle()
         self.get_all(keys)
 
     def get_all(self, keys: Iterable[Any]) -> None:
-        """Get the states of some keys into memory: a fifth of the time of one after another."""
+        """Load the states of keys into memory, in a fifth of the time of single lookups."""
         hashes = iter({number for key in keys if (number := hash(key)) not in self._looked_up})
         while some := list(islice(hashes, _AT_ONCE)):
             marks = ",".join("?" * len(some))
@@ -154,28 +154,28 @@ class StatesOnDisk(MutableMapping[Any, S]):
             raise EngineError(f"{error}, where states of keys move to disk: it needs room in {_FOLDER}") from error
 
     def _due_of(self, row: list[Any]) -> int | None:
-        """Return the least watermark that a state of a row waits for; None: no watermark is as great."""
+        """Return the least watermark at which a state of a row is due; None: it is beyond all watermarks."""
         least = None if self._due is None else min(map(self._due, row[1::2]))
         return least if least is not None and least <= END_OF_TIME else None  # SQLite has numbers of 64 bits.
 
     # ---------------------------------------------------------------------------------------------------------- time
 
     def least(self) -> int | None:
-        """Return the least watermark that a state waits for."""
+        """Return the least watermark at which a state is due."""
         assert self._due is not None, "states wait for time"
-        # Rows in memory may be newer than the table: their deadlines are those of their own states.
+        # Rows in memory may be newer than the table: their deadlines follow from their states.
         near = map(self._due, self._near.values())
         far = (due for number, due in self._by_due() if number not in self._looked_up)
         return min(chain(near, islice(far, 1)), default=None)
 
     def _by_due(self) -> Iterator[tuple[int, int]]:
-        """Give the hash and the due time of rows as they were written, by that time."""
+        """Return the hash and the due time of rows as they were written, sorted by due time."""
         return iter(self._table.execute("SELECT hash, due FROM states WHERE due IS NOT NULL ORDER BY due"))
 
     def passed(self, watermark: int) -> list[Any]:
-        """Return the keys that wait for the least, of those that wait for no more than `watermark`, by that.
+        """Return the keys with the earliest deadlines up to `watermark`, in the order of the deadlines.
 
-        They are in memory then. There are none only if no key waits for so little.
+        Their states are in memory then. The list is empty only if no deadline is up to `watermark`.
         """
         assert self._due is not None, "states wait for time"
         if len(self._near) > _MOST_IN_MEMORY:
@@ -185,7 +185,7 @@ class StatesOnDisk(MutableMapping[Any, S]):
         for number, row, _ in far:
             self._near.update(_pairs(row))
             self._looked_up.add(number)
-        # Deadlines behind that of the last row loaded are for the next call.
+        # Deadlines after the deadline of the last loaded row are for the next call.
         last = far[-1][2] if len(far) == _AT_ONCE else watermark
         due = self._due
         found = ((at, key) for key, state in self._near.items() if (at := due(state)) <= last)
@@ -223,7 +223,7 @@ class DeadlinesOnDisk:
     """`KeyDeadlines` of states on disk, from their table.
 
     Args:
-        states: that wait.
+        states: the states with deadlines.
     """
 
     def __init__(self, states: StatesOnDisk[Any]) -> None:
@@ -243,6 +243,6 @@ class DeadlinesOnDisk:
         return self._states.least()
 
     def passed(self, watermark: int) -> Iterator[Any]:
-        """Give the keys whose deadlines `watermark` has reached. The caller has to change the deadline of each key."""
+        """Yield the keys whose deadlines `watermark` has reached. The caller must change the deadline of each key."""
         while keys := self._states.passed(watermark):
             yield from keys

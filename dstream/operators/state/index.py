@@ -1,8 +1,9 @@
 """`ShardIndex`: the parts of files that shards consist of, and the rules of their compaction.
 
-A change is a new part. Sixteen parts of one size become one, as in a counter with the base 16, so that each change is
-copied once for each power of 16, and a shard has some dozens of parts at most. No state is read for that. A snapshot is
-written when the changes outweigh the last one, or are thousands: a lower limit would write millions of idle keys again.
+A change is a new part. Sixteen parts of one size are merged, like the digits of a counter with the base 16 are carried:
+each change is copied once for each power of 16, and a shard has at most some dozens of parts. Merging reads no
+state. A snapshot is written when the changes outweigh the last snapshot, or are thousands: a lower limit would rewrite
+millions of idle keys.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ __all__ = ["NO_PARTS", "Part", "Shard", "ShardIndex", "is_outweighed", "parts_to
 
 
 class Part(NamedTuple):
-    """A piece of a file that has a snapshot of a shard, or changes of it.
+    """A piece of a file with a snapshot of a shard, or with changes of it.
 
     Attributes:
-        file: its name; each file has at most one part of a shard, so the name identifies the state that this leads to.
-        offset: where the part begins.
-        length: how many bytes it has.
-        changes: of how many epochs it has the changes; 1 for a snapshot.
+        file: its name; each file has at most one part of a shard, so the name identifies the state after this part.
+        offset: the offset of the part in the file, in bytes.
+        length: the length of the part in bytes.
+        changes: the number of epochs whose changes it contains; 1 for a snapshot.
     """
 
     file: str
@@ -51,7 +52,7 @@ class Shard(NamedTuple):
 
     @property
     def token(self) -> str:
-        """The name of this state of the shard: no other one ends with a part of that file."""
+        """Return the name of this state of the shard: no other state ends with a part of that file."""
         return self.parts[-1].file if self.parts else ""
 
     def is_due(self, watermark: int, now: float) -> bool:
@@ -81,14 +82,14 @@ NO_PARTS = Shard()
 
 @dataclass(frozen=True, slots=True)
 class ShardIndex:
-    """Index of the state of a step. It never changes: each epoch that is committed makes another one.
+    """Immutable index of the state of a step: each committed epoch creates a new index.
 
     Attributes:
         stage: the name of the step.
-        kind: that of its operator.
-        signature: that of its operator.
-        shards: what is known of each, by number.
-        sharding: the version of the function from keys to shards by which they were written.
+        kind: the kind of its operator.
+        signature: the signature of its operator.
+        shards: the shards by number.
+        sharding: the version of the function from keys to shards with which they were written.
     """
 
     stage: str
@@ -102,7 +103,7 @@ class ShardIndex:
         """Return the index of a new step, with `shards` shards unless its operator has a number of its own."""
         first = NO_PARTS
         if isinstance(operator, OfFixedShards):
-            # 0.0 has passed in any epoch: processors that tick are opened in the first one, with or without items.
+            # 0.0 has passed in any epoch: processors that tick are opened in the first epoch, with or without items.
             shards, first = operator.shards, Shard(clock_deadline=0.0 if operator.ticks else None)
         return ShardIndex(stage, operator.kind, tuple(operator.signature), (first,) * shards)
 
@@ -142,22 +143,22 @@ class ShardIndex:
 
     @property
     def keys(self) -> int:
-        """The number of keys with a state."""
+        """Return the number of keys with a state."""
         return sum(shard.keys for shard in self.shards)
 
     @property
     def size_in_bytes(self) -> int:
-        """The size of all parts in their files."""
+        """Return the bytes of all parts."""
         return sum(part.length for shard in self.shards for part in shard.parts)
 
     @property
     def deadline(self) -> int | None:
-        """The least watermark at which something happens without an item; None: nothing waits for it."""
+        """Return the least watermark at which a shard is due without items; None if there is none."""
         return _least(shard.deadline for shard in self.shards)
 
     @property
     def clock_deadline(self) -> float | None:
-        """The earliest time of the clock at which something happens without an item."""
+        """Return the earliest time of the clock at which a shard is due without items; None if there is none."""
         return _least(shard.clock_deadline for shard in self.shards)
 
     def files(self) -> set[str]:
@@ -186,31 +187,31 @@ _MOST_CHANGES = 1000
 def is_outweighed(parts: Sequence[Part], added: int, shard: int, patience: int = 1) -> bool:
     """Return whether the changes of a shard outweigh its snapshot.
 
-    Shards grow alike, so each has a limit of its own, from one to two times the snapshot: they are not written at once.
+    Shards grow alike, so each has its own limit, from one to two times the snapshot: not all are written in one epoch.
 
     Args:
         parts: the snapshot and the changes after it.
-        added: how many bytes are added now.
+        added: the number of bytes of the new change.
         shard: its number.
-        patience: multiplies the limit, for a task that has written a snapshot in this epoch already.
+        patience: a factor of the limit, for a task that has already written a snapshot in this epoch.
     """
     if not parts:
         return True
-    # The fractions of multiples of the golden ratio lie evenly between 0 and 1, for any number of shards.
+    # The fractions of multiples of the golden ratio are spread evenly between 0 and 1, for any number of shards.
     limit = (1.0 + shard * _GOLDEN % 1.0) * patience
     added += sum([part.length for part in parts]) - parts[0].length
     return added > limit * parts[0].length or sum([part.changes for part in parts]) > limit * _MOST_CHANGES
 
 
 def parts_to_merge(parts: Sequence[Part], shard: int) -> int:
-    """Return how many of the last parts become one with the new change; 0 as a rule.
+    """Return the number of last parts to merge with the new change; usually 0.
 
     Args:
-        parts: the snapshot, which is no part to merge, and the changes after it.
-        shard: its number; shards differ in when they are merged as they do in when they are written.
+        parts: the snapshot, which is not merged, and the changes after it.
+        shard: its number; shards are merged in different epochs, as their snapshots are written.
     """
     taken, most = 0, _BASE
-    # As digits are carried: parts that become one may complete a run of the next power.
+    # As digits are carried: merged parts may complete a run of the next power.
     while (run := _run(parts, len(parts) - taken, most)) >= _BASE - 1 + shard % _SPREAD:
         taken += run
         most *= _BASE

@@ -9,8 +9,8 @@ The changes of an epoch, of which one without a file only sets deadlines:
 
     [[file, ...], [[shard, is_snapshot, file, offset, length, keys, merges, deadline, clock], ...]]
 
-A job that folds calls `removable` with what it drops and what it keeps, removes these files, and then the records that
-it drops: if it dies in between, the next fold finds the same.
+A job that compacts its log calls `removable` with the dropped and the kept records, removes these files, and then the
+dropped records: if it crashes in between, the next compaction finds the same files.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MISREAD = (TypeError, ValueError, LookupError, IllegalStateError)
 
 
 def index_to_plain(index: ShardIndex) -> list[Any]:
-    """Return an index as lists, numbers and texts, but for the signature, which is the operator's."""
+    """Return an index as lists, numbers and strings, except for the signature, which is the operator's."""
     # Sorted, so that equal indexes are written as equal records.
     files = {file: number for number, file in enumerate(sorted(index.files()))}
     shards = [
@@ -60,7 +60,7 @@ def index_from_plain(data: Any) -> ShardIndex:
         IllegalStateError: it is of none.
     """
     try:
-        # Earlier versions of dstream wrote no version of the sharding, which was the first one then.
+        # Earlier versions of dstream wrote no version of the sharding: they used the first one.
         stage, kind, signature, names, shards, *later = data
         (sharding,) = map(_number, later or (_FIRST_SHARDING,))
         files = _files(names)
@@ -77,7 +77,7 @@ def _shard(data: Any, files: Sequence[str]) -> Shard:
 
 
 def changes_to_plain(changes: Iterable[ShardChange]) -> list[Any]:
-    """Return the changes of an epoch as lists, numbers and texts."""
+    """Return the changes of an epoch as lists, numbers and strings."""
     files: dict[str, int] = {}
     found = [
         (each.shard, each.is_snapshot, files.setdefault(each.file, len(files)), each.offset, each.length, each.keys)
@@ -117,7 +117,7 @@ def _change(data: Any, files: Sequence[str]) -> ShardChange:
 
 
 def _files(names: Any) -> list[str]:
-    """Return names of files of state, so that no other file is ever read or removed; an empty one names none."""
+    """Return validated names of state files, so that no other file is read or removed; an empty name is no file."""
     for name in names:
         if name != "" and not _FILE.fullmatch(name):
             raise ValueError(f"{name!r:.100} is no file of the state of a step")
@@ -155,26 +155,25 @@ def files_of(changes: Iterable[ShardChange]) -> set[str]:
 
 
 def removable(dropped: Iterable[Iterable[str]], kept: Iterable[Iterable[str]]) -> list[str]:
-    """Return the files that only records name which are dropped, sorted, so that the oldest of a step come first.
+    """Return the files that only dropped records name, sorted, so that the oldest files of a step are first.
 
     Args:
-        dropped: of each record that is dropped, the files that it names: `files()` of the indexes of a checkpoint, and
-            `files_of` its changes.
-        kept: of each record that is kept the same: those checkpoints that a job can start at again, every record after
-            the last checkpoint, and those that are not published yet. And the files of the index as it is now.
+        dropped: the files of each dropped record: `files()` of the indexes of a checkpoint, and `files_of` its changes.
+        kept: the files of each kept record: of checkpoints from which a job can restart, of every record after the
+            last checkpoint, and of records that are not published yet; and the files of the current index.
     """
     named = set().union(*kept)
     return sorted(set().union(*dropped) - named)
 
 
 def orphans(files: StateFiles, indexes: Iterable[ShardIndex], named: Iterable[str], older_than: float) -> list[str]:
-    """Return the files that no index names: attempts of tasks wrote them that did not count. All files are listed.
+    """Return the files that no index names, written by attempts of tasks that were not committed; lists all files.
 
     Args:
-        files: of the job.
-        indexes: of each step, as it is now and in each checkpoint that is kept.
-        named: by the records that are kept.
-        older_than: a time, in seconds since 1970: a file that was written later may be named by a record soon.
+        files: the state files of the job.
+        indexes: the indexes of each step, the current one and those of the kept checkpoints.
+        named: the files that the kept records name.
+        older_than: a time, in seconds since 1970: a record may soon name a file that was written later.
     """
     known = set(named).union(*(index.files() for index in indexes))
     return sorted(file.name for file in files.found() if file.written_at < older_than and file.name not in known)

@@ -1,7 +1,7 @@
 """`ItemsByKey`: the ordered items for a shard as columns, and the search for one that fails to pickle.
 
-Where the items are, late ones are set apart, the others get their keys, and each is sent to the shard of its key. A key
-is canonical when it is sent; its receiver calls `canonical_keys` again, since a NaN that was pickled is another object.
+A task separates late items, computes the keys of the others, and sends each item to the shard of its key. A key is
+canonical when it is sent; its receiver calls `canonical_keys` again, since a NaN that was pickled is another object.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class ItemsByKey(NamedTuple):
     """Items of one task for one shard, in order.
 
     Attributes:
-        keys: one for each item; None where the operator has no key.
-        timestamps: one for each item.
-        items: in the order of arrival.
-        late: those that are wanted elsewhere, with their timestamps.
+        keys: one key for each item; None where the operator has no key.
+        timestamps: one timestamp for each item.
+        items: the items in the order of arrival.
+        late: the late items for the late output, with their timestamps.
     """
 
     keys: list[Any]
@@ -34,12 +34,12 @@ class ItemsByKey(NamedTuple):
 
 
 def rows(partial: ItemsByKey) -> Iterator[tuple[Any, Any, Any]]:
-    """Give (key, timestamp, item) of each item, the keys as a dict of this process finds them."""
+    """Return (key, timestamp, item) of each item, with keys that are canonical in this process."""
     return zip(canonical_all(partial.keys), partial.timestamps, partial.items, strict=True)
 
 
 def late_ones(partial: ItemsByKey) -> list[Timed]:
-    """Return the late items as an operator gives them."""
+    """Return the late items as the output of an operator."""
     return [(timestamp, Late(item)) for timestamp, item in partial.late]
 
 
@@ -54,15 +54,15 @@ def partials_by_key(
     """Send each item to the shard of its key.
 
     Args:
-        key: gives the key of an item; None: all items go to shard 0.
-        items: of one task.
-        shards: how many there are.
-        late_before: an item is late if its timestamp is below; then every item has to have one. None: none is late.
-        gives_late: late items are sent on. Their keys are not computed: they are spread by their timestamps.
-        firsts: of each key, only the first item is sent.
+        key: returns the key of an item; None: all items are sent to shard 0.
+        items: the items of one task.
+        shards: the number of shards.
+        late_before: an item with a lower timestamp is late; then every item needs a timestamp. None: no item is late.
+        gives_late: whether late items are sent. Their keys are not computed: they are spread by their timestamps.
+        firsts: whether only the first item of each key is sent.
 
     Raises:
-        ValueError: an item has no timestamp where it has to have one.
+        ValueError: an item has no timestamp, but `late_before` is set.
         UnstableKeyError: a key cannot be routed.
     """
     # All at once, since keys and their shards are computed for many items by one call.
@@ -77,10 +77,10 @@ def partials_by_key(
 
 
 def _apart(every: list[Timed], late_before: int) -> tuple[list[Timed], list[Timed]]:
-    """Return the items that are not late, and those that are."""
+    """Return the items that are not late, and the late items."""
     on_time: list[Timed] = []
     late: list[Timed] = []
-    for timestamp, item in every:  # A failure finds the item by this name.
+    for timestamp, item in every:  # Failures are attributed to the item by this name.
         if timestamp is None:
             raise ValueError("an item without a timestamp is never over; add_timestamps(...) gives each item one")
         (late if timestamp < late_before else on_time).append((timestamp, item))
@@ -99,7 +99,7 @@ def _firsts(
 
 
 def _spread(keys: list[Any], timestamps: list[int | None], items: list[Any], shards: int) -> dict[int, ItemsByKey]:
-    """Return the items of each shard that has some."""
+    """Return the items of each shard that has items."""
     if shards == 1:
         return {0: ItemsByKey(keys, timestamps, items, [])} if items else {}
     found: dict[int, ItemsByKey] = {}
@@ -135,10 +135,10 @@ class Culprit(NamedTuple):
     """A value that cannot be pickled, and the reason.
 
     Attributes:
-        value: an item, or what there is of a group.
-        key: that of the group; None of an item.
-        is_item: `value` is an item.
-        error: what pickling it has raised.
+        value: an item, or a part of a group.
+        key: the key of the group; None for an item.
+        is_item: whether `value` is an item.
+        error: the exception of pickling it.
     """
 
     value: Any
@@ -158,7 +158,7 @@ def culprit(partial: Any, dumps: Callable[[Any], object]) -> Culprit | None:
 
 
 def _pieces(partial: Any) -> Iterator[tuple[Any, Any, bool]]:
-    """Give (value, key, whether it is an item) of all that a partial has."""
+    """Yield (value, key, whether it is an item) of all values of a partial."""
     match partial:
         case ItemsByKey():
             for item in (*partial.items, *(late for _, late in partial.late)):

@@ -1,16 +1,16 @@
 """Operators by key: stateful mapping, rolling aggregation, and deduplication.
 
-State may expire: with a `ttl`, that of a key is *evicted* when event time is more than `ttl` milliseconds behind its
-last item. Event time advances by two things:
+State may expire: with a `ttl`, the state of a key is *evicted* when event time is more than `ttl` milliseconds after
+its last item. Event time advances by two things:
 
 - The watermark: at the end of an epoch, after all its items, states with `last < watermark - ttl` are evicted, those
 with the
   least `last` first. Here `last` is the greatest timestamp of the items that a state has seen.
 - An item of the same key: if `last < timestamp - ttl`, the state is evicted before the item, which finds a new one.
-  So whether two items meet one state does not depend on where epochs end, or on how far the watermark lags behind.
+  So whether two items share a state does not depend on the ends of epochs, or on the lag of the watermark.
 
-That is Jet's `mapStateful` in all but two things. Between two watermarks, Jet lets an item meet a state that is older
-than its `ttl`. And a None that the function returns is an item here, as it is where data are bounded.
+This is Jet's `mapStateful` with two differences. Between two watermarks, Jet passes an item to a state that is older
+than its `ttl`. And a None that the function returns is an item in dstream, as with bounded data.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ __all__ = ["KeyedDistinct", "RollingAggregate", "RunningResult", "StatefulMappin
 
 @dataclass(frozen=True, slots=True)
 class KeyedDistinct:
-    """Lets the first item of each key pass, in the order of (epoch, partition of the source, offset).
+    """Operator that emits the first item of each key, in the order of (epoch, partition of the source, offset).
 
-    With `within`, time counts from the item that passed: items before it, or less than `within` behind it, do not pass.
-    The next one passes, and time counts from there. Then items need timestamps, and one behind the watermark at the
-    start of the epoch is late. A key is forgotten at `watermark >= passed + within`: the next item of it then passes.
+    With `within`, time counts from the emitted item: items before it, or less than `within` after it, are dropped. The
+    next item is emitted, and time counts from it. Then items need timestamps, and an item before the watermark at
+    the start of the epoch is late. A key is dropped at `watermark >= passed + within`: its next item is emitted then.
 
     Attributes:
-        key: gives the key of an item.
-        within: milliseconds; None: a key passes once, and is never forgotten.
-        gives_late: late items go on, as `Late`.
+        key: returns the key of an item.
+        within: milliseconds; None: a key is emitted once, and never dropped.
+        gives_late: late items are emitted as `Late`.
     """
 
     kind = "distinct"
@@ -56,7 +56,7 @@ class KeyedDistinct:
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        """The duration, by which keys were forgotten."""
+        """Return the duration that decides when keys are dropped."""
         return (self.within,)
 
     def partial(self, number: int, items: Iterator[Timed], moment: EpochTime, shards: int) -> TaskPartials:
@@ -99,16 +99,16 @@ class _KeysPassed(KeyStates[Any]):
 
 @dataclass(frozen=True, slots=True)
 class RollingAggregate:
-    """Gives the result so far for each item, with the timestamp of the item.
+    """Operator that emits the result so far for each item, with the timestamp of the item.
 
-    Items pass in the order of (epoch, partition of the source, offset), and so do results within each key. What was
-    given never changes later: a result that shares anything with the container is copied. Timestamps may be None;
-    none is late.
+    Items are processed in the order of (epoch, partition of the source, offset), and results within each key are in
+    that order. Emitted results never change: a result that shares an object with the container is copied. Timestamps
+    may be None; no item is late.
 
     Attributes:
-        key: gives the key of an item; None: one result for all items, in one shard.
-        operation: of one input.
-        to: makes of (key, result) what is given; None: an entry of both, and without a key the result alone.
+        key: returns the key of an item; None: one result for all items, in one shard.
+        operation: an operation with one input.
+        to: returns the output for (key, result); None: an entry of both, and without a key the result alone.
     """
 
     kind = "rolling_aggregate"
@@ -120,7 +120,7 @@ class RollingAggregate:
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        """Whether there are keys, and the name of the operation: functions that it was given may change."""
+        """Return whether there are keys, and the name of the operation, whose functions may change."""
         return self.key is not None, repr(self.operation).partition("(")[0]
 
     def partial(self, number: int, items: Iterator[Timed], moment: EpochTime, shards: int) -> TaskPartials:
@@ -133,7 +133,7 @@ class RollingAggregate:
 
 
 class _Containers(KeyStates[list[Any]]):
-    """The state of a key is a list with its container, since an operation may put another one in its place."""
+    """The states of keys: lists with a container, since an operation may replace the container."""
 
     def __init__(self, operator: RollingAggregate) -> None:
         super().__init__()
@@ -149,12 +149,12 @@ class _Containers(KeyStates[list[Any]]):
             for key, timestamp, item in rows(partial):  # A failure finds the item by this name, next to the call.
                 if key not in self._states:
                     self._put(key, [self._create()])
-                # The container changes in place, so each item makes its key a changed one.
+                # The container changes in place, so each item marks its key as changed.
                 self._touched[key] = None
                 yield timestamp, self._to(key, self._result.after(self._states[key], item))
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
-        """Give the keys with their results so far."""
+        """Return the keys with their current results."""
         return ((key, self._result.of(held)) for key, held in self._states.items())
 
 
@@ -163,13 +163,13 @@ def _result_alone(key: Any, result: Any) -> Any:
 
 
 class RunningResult:
-    """Takes items into a container of an operation, and gives results that share nothing with it.
+    """Accumulates items in a container of an operation, and returns results that share no object with it.
 
-    A finisher may hand out the container, or parts of it, such as the list in the tuple that `all_of(to_list(), ...)`
-    makes. What a list or a set only gathers are items, which are not changed.
+    A finisher may return the container, or parts of it, such as the list in the tuple of `all_of(to_list(), ...)`.
+    Items in a list or a set are not changed, and are shared.
 
     Args:
-        operation: of one input.
+        operation: an operation with one input.
     """
 
     def __init__(self, operation: AggregateOperation[Any, Any, Any]) -> None:
@@ -178,9 +178,9 @@ class RunningResult:
         self._copied: Callable[[Any], Any] = copy.copy if only_gathers else copy.deepcopy
 
     def after(self, held: list[Any], item: Any) -> Any:
-        """Take an item into the container in a list, which may get another one; return the result of all until now."""
+        """Accumulate an item in the container of a list, which may be replaced; return the current result."""
         following = self._accumulate(held[0], item)
-        # None: the container was changed in place.
+        # None: the accumulator changed the container in place.
         if following is not None:
             held[0] = following
         result = self._finish(held[0])
@@ -193,23 +193,23 @@ class RunningResult:
 
 @dataclass(frozen=True, slots=True)
 class StatefulMapping:
-    """Calls a function with the state of its key for each item, in the order of (epoch, partition, offset).
+    """Operator that calls a function with the state of its key for each item, by (epoch, partition, offset).
 
-    What an item becomes has its timestamp; None is an item for `"map"`, and nothing for `"flat_map"`. With a `ttl`,
-    items need timestamps, and one behind the watermark at the start of the epoch is late and changes nothing.
+    The output of an item has its timestamp; None is an item for `"map"`, and nothing for `"flat_map"`. With a `ttl`,
+    items need timestamps, and an item before the watermark at the start of the epoch is late and changes nothing.
 
     Attributes:
-        key: gives the key of an item; None: one state for all items, in one shard.
-        create: makes the state of a key.
-        fn: takes (state, key, item), without a key (state, item), and changes the state in place.
-        action: what becomes of its result.
-        ttl: for how many milliseconds of event time a state lives without an item; None: for ever.
-        on_evict: takes (state, key, watermark) of an evicted state; without keys, its key is None. Where an item evicts
-            the state, the watermark is the timestamp of that item. It returns what is given in place of the state:
-            items for `"flat_map"`, otherwise an item; None: nothing. Their timestamp is the last instant of the state,
-            that of its last item plus `ttl`: with the watermark, results of the end of all sources would be
-            at the end of time, where no window closes.
-        gives_late: late items go on, as `Late`.
+        key: returns the key of an item; None: one state for all items, in one shard.
+        create: returns a new state for a key.
+        fn: receives (state, key, item), without a key (state, item), and changes the state in place.
+        action: the use of its result, such as `map` or `filter`.
+        ttl: milliseconds of event time until a state without an item is evicted; None: states are never evicted.
+        on_evict: receives (state, key, watermark) of an evicted state; without keys, its key is None. Where an item
+            evicts the state, the watermark is the timestamp of that item. It returns the output for the state: items
+            for `"flat_map"`, otherwise an item; None: nothing. Their timestamp is the last instant of the state, the
+            timestamp of its last item plus `ttl`: with the watermark, results of the end of all sources would be at
+            the end of time, where no window closes.
+        gives_late: late items are emitted as `Late`.
     """
 
     kind = "stateful_mapping"
@@ -225,7 +225,7 @@ class StatefulMapping:
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        """Whether there are keys, and whether states know when their last items were; the `ttl` itself may change."""
+        """Return whether there are keys, and whether states have the time of their last item; the `ttl` may change."""
         return self.key is not None, self.ttl is not None
 
     def partial(self, number: int, items: Iterator[Timed], moment: EpochTime, shards: int) -> TaskPartials:
@@ -242,7 +242,7 @@ class _FadingStates(KeyStates[list[Any]]):
 
     def __init__(self, operator: StatefulMapping) -> None:
         ttl = operator.ttl
-        # One more than `ttl`: a state is evicted when the watermark is beyond its last instant, not at it.
+        # One more than `ttl`: a state is evicted when the watermark has passed its last instant, not at it.
         super().__init__(None if ttl is None else lambda held: int(held[1]) + ttl + 1)
         self._ttl, self._operator = ttl, operator
         self._made = _MADE[operator.action]
@@ -260,7 +260,7 @@ class _FadingStates(KeyStates[list[Any]]):
             yield from self._evicted(key, expiry, old)
 
     def _time_to_go(self, key: Any) -> int:
-        """Return the watermark that a key waited for: no window behind closes later than the end of all time."""
+        """Return the watermark at which a key is due: no downstream window closes later than the end of all time."""
         assert self._due is not None, "a key waits for time"
         return self._due(self._states[key])
 
@@ -295,8 +295,8 @@ class _FadingStates(KeyStates[list[Any]]):
     def _evicted(self, key: Any, watermark: int, old: int) -> Iterator[Timed]:
         """Remove the state of a key, and yield the user's output for it.
 
-        Its timestamp is the last instant of the state. That is not below the watermark at the start of the epoch, when
-        the state was still there, so it is late nowhere; a `ttl` that was made shorter meanwhile makes no difference.
+        Its timestamp is the last instant of the state. It is at least the watermark at the start of the epoch, when the
+        state still existed, so the output is late nowhere, also if the `ttl` was shortened meanwhile.
         """
         state, last = self._remove(key)
         if self._operator.on_evict is not None:
@@ -305,7 +305,7 @@ class _FadingStates(KeyStates[list[Any]]):
                 yield over, made
 
     def _farewell(self, state: Any, key: Any, watermark: int) -> Iterator[Any]:
-        """Yield the output of `on_evict`; an error here belongs to no item."""
+        """Yield the output of `on_evict`; an error of it belongs to no item."""
         on_evict: Any = self._operator.on_evict
         try:
             result = on_evict(state, key, watermark)
@@ -321,7 +321,7 @@ class _FadingStates(KeyStates[list[Any]]):
             raise
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
-        """Give the keys with their states as the user's functions see them."""
+        """Return the keys with their states, as passed to the user's functions."""
         return ((key, held[0]) for key, held in self._states.items())
 
 

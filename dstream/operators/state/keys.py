@@ -1,11 +1,10 @@
 """`KeyStates`: the states of the keys of a shard, their changes and their deadlines.
 
-A key whose deadline moves on, as with each item that keeps its state alive, costs nothing until its old one is the
-least of all: only then is it asked for the new one. So a heap has about one entry for each key, and not one for each
-item.
+A later deadline of a key, as with each item that prolongs its state, costs nothing until the old deadline is the least
+of all: only then the new deadline is computed. So the heap has about one entry for each key, not one for each item.
 
-The state of a key may hold an object of the user's that changes in place. A delta holds these objects themselves, no
-copies: the caller pickles it before the next `apply`. A dump holds copies.
+The state of a key may contain an object of the user's that changes in place. A delta contains these objects, not
+copies: the caller pickles it before the next `apply`. A dump contains copies.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class KeyDeadlines:
         self._heap: list[tuple[int, int, Any]] = []
         """(deadline, number, key): the number precedes keys, which may have no order."""
         self._entered: dict[Any, int] = {}
-        """By key the deadline of its entry that counts; another one is left from before."""
+        """The valid deadline of each key; other entries of the heap are outdated."""
         self._numbers = itertools.count()
 
     def note(self, key: Any, deadline: int) -> None:
@@ -47,11 +46,11 @@ class KeyDeadlines:
             heapq.heappush(self._heap, self._entry(deadline, key))
 
     def forget(self, key: Any) -> None:
-        """Remove the deadline of a key: an equal key that arrives later is the one to be given."""
+        """Remove the deadline of a key: an equal key that arrives later replaces it."""
         self._entered.pop(key, None)
 
     def fill(self, deadlines: Iterable[tuple[Any, int]]) -> None:
-        """Take the deadlines of many keys at once, in place of those that are here."""
+        """Replace all deadlines by the deadlines of many keys at once."""
         self._entered = dict(deadlines)
         self._heap = list(zip(self._entered.values(), self._numbers, self._entered, strict=False))
         heapq.heapify(self._heap)
@@ -77,9 +76,9 @@ class KeyDeadlines:
             del self._entered[key]
 
     def passed(self, watermark: int) -> Iterator[Any]:
-        """Give the keys whose deadlines `watermark` has reached, by their deadlines.
+        """Yield the keys whose deadlines `watermark` has reached, by their deadlines.
 
-        The caller has to change the deadline of each key before it takes the next one.
+        The caller must change the deadline of each key before it requests the next key.
         """
         while (deadline := self.least()) is not None and deadline <= watermark:
             yield self._heap[0][2]
@@ -99,7 +98,7 @@ class DumpedKeys(NamedTuple):
 
 
 class ChangedKeys(NamedTuple):
-    """The keys of a shard whose states changed, with the states that they have now, and the removed ones.
+    """The keys of a shard whose states changed, with their new states, and the removed keys.
 
     A key may be in both: its state was removed, and it has a new one.
     """
@@ -110,10 +109,10 @@ class ChangedKeys(NamedTuple):
 
 
 class KeyStates(Generic[S]):
-    """`ShardState` without its epochs. The data of an operator for a key are its `state` here.
+    """`ShardState` without its epochs. The *state* of a key is the data of the operator for it.
 
     Args:
-        due: returns the least watermark that a state waits for; None: no state waits for any.
+        due: returns the least watermark at which a state is due; None: states have no due time.
     """
 
     def __init__(self, due: Callable[[S], int] | None = None) -> None:
@@ -128,7 +127,7 @@ class KeyStates(Generic[S]):
         return self._due(self._states[key]) if self._due is not None and key in self._states else None
 
     def _put(self, key: Any, state: S) -> None:
-        """Set the state of a key; it replaces an earlier one."""
+        """Set or replace the state of a key."""
         self._states[key] = state
         self._touched[key] = None
         self._note(key, state)
@@ -140,7 +139,7 @@ class KeyStates(Generic[S]):
     def _remove(self, key: Any) -> S:
         """Remove the state of a key, and return it."""
         self._removed[key] = None
-        self._touched.pop(key, None)  # If it arrives again, an equal key such as 1.0 for 1 takes its place.
+        self._touched.pop(key, None)  # An equal key that arrives later, such as 1.0 for 1, replaces it.
         self._deadlines.forget(key)
         return self._states.pop(key)
 
@@ -155,7 +154,7 @@ class KeyStates(Generic[S]):
         return True
 
     def _begin(self, partials: Iterable[ItemsByKey]) -> None:
-        """Get the states of the keys that have come, if they are on disk."""
+        """Load the states of the keys that have arrived, if states are on disk."""
         if isinstance(self._states, StatesOnDisk):
             self._states.begin(canonical_all([key for partial in partials for key in partial.keys]))
 
@@ -171,7 +170,7 @@ class KeyStates(Generic[S]):
         return ChangedKeys(list(touched), [self._states[key] for key in touched], list(removed))
 
     def patch(self, delta: Any) -> None:
-        """Put the states of a delta in the place of those that are here."""
+        """Apply a delta: remove states, and set changed states."""
         changed: ChangedKeys = delta
         if isinstance(self._states, StatesOnDisk):
             self._states.begin(canonical_all([*changed.removed, *changed.keys]))
@@ -202,15 +201,15 @@ class KeyStates(Generic[S]):
             self._deadlines.fill(zip(self._states, due, strict=True))
 
     def deadline(self) -> int | None:
-        """Return the least watermark that a state waits for."""
+        """Return the least watermark at which a state is due."""
         return self._deadlines.least()
 
     def clock_deadline(self) -> float | None:
-        """Return None: nothing here waits for the clock."""
+        """Return None: no state depends on the clock."""
         return None
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
-        """Give the keys with their states."""
+        """Return the keys with their states."""
         return iter(self._states.items())
 
     def __len__(self) -> int:
@@ -224,7 +223,7 @@ def copies(states: Collection[Any]) -> list[Any]:
         return list(states)
     try:  # In one call, a tenth of the time of `deepcopy`.
         found: list[Any] = pickle.loads(pickle.dumps(list(states), pickle.HIGHEST_PROTOCOL))
-    except Exception:  # Pickle does not find a class of the user's script again; the dump is pickled by value.
+    except Exception:  # Pickle does not find a class of the user's script; the dump is pickled by value.
         return copy.deepcopy(list(states))
     return found
 
@@ -232,4 +231,4 @@ def copies(states: Collection[Any]) -> list[Any]:
 _MANY = 1000
 """Fewer keys take less memory than a table of their own does."""
 NEVER_COPIED = frozenset({int, float, str, bytes, bool, type(None)})
-"""Types of states that need no copy: fewer than all immutable ones, since a moment may have a zone with a state."""
+"""Types of states that need no copy: not all immutable types, since a `datetime` may have a mutable time zone."""

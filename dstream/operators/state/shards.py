@@ -1,15 +1,16 @@
 """Shards of a state: their files, their parts, and their cache in this process.
 
-A task takes a shard out, applies what arrived, and puts it back with the token that it has if the epoch is committed.
-If it is not, no plan ever names that token, and the shard is loaded anew. So commits need not be reported to workers.
+A task removes a shard from the cache, applies its input, and puts it back with the token of the state after the epoch.
+If the epoch is not committed, no plan names that token, and the shard is loaded again. So commits need not be reported
+to workers.
 
-A name is used once, by one attempt of one task, and the content under it never changes: no entry of the cache can be
+A file name is used once, by one attempt of one task, and its content never changes: no entry of the cache can be
 stale.
 
 <crc32, 4 bytes> <1 byte: compressed or not> <8 bytes: the length before that> <changes>
 
-The changes are pairs (token, pickle) as msgpack packs them. A token is the name of the file that the change was first
-written to. The checksum is also over the name of the file and the number of the shard, so that no part is taken for
+The changes are pairs (token, pickle), packed by msgpack. A token is the name of the file that the change was first
+written to. The checksum includes the name of the file and the number of the shard, so that no part is taken for
 another one.
 """
 
@@ -45,7 +46,7 @@ __all__ = [
 
 
 _IDLE = 600.0
-"""Seconds after which the shards of a job are dropped when another job needs some: it has ended, or gone elsewhere."""
+"""Seconds after which another job may drop the shards of an idle job, which has ended or moved to other workers."""
 
 
 class ShardLocation(NamedTuple):
@@ -82,20 +83,20 @@ class _OfJob:
 class ShardCache:
     """The shards of all jobs in one process. Tasks in several threads may use them.
 
-    A shard holds the functions of the operator that made it, so those of another version of the plan are dropped.
+    A shard contains the functions of its operator, so the shards of another version of the plan are dropped.
     """
 
     def __init__(self) -> None:
         self._jobs: dict[str, _OfJob] = {}
 
     def take(self, job: str, version: str, place: ShardLocation) -> CachedShard | None:
-        """Take a shard out; None if it is not there."""
+        """Remove and return a shard; None if it is not cached."""
         found = self._jobs.get(job)
-        # `pop` is one operation: of several threads one gets the shard.
+        # `pop` is atomic: one of several threads gets the shard.
         return None if found is None or found.version != version else found.shards.pop(place, None)
 
     def put(self, job: str, version: str, place: ShardLocation, kept: CachedShard) -> None:
-        """Keep a shard until its job asks for it, has ended, or has been idle for long."""
+        """Cache a shard until its job takes it, has ended, or has been idle for long."""
         now = time.monotonic()
         found = self._jobs.get(job)
         if found is None or found.version != version:
@@ -139,7 +140,7 @@ kept_shards = ShardCache()
 
 _SMALL_FILE = 256 << 10
 _MOST_RECENT = 16 << 20
-"""In bytes. An epoch that touches 1,000 keys writes 20,000, and changes are put together after some twenty epochs."""
+"""In bytes. An epoch that touches 1,000 keys writes 20,000, and changes are merged after about twenty epochs."""
 
 
 class RecentFiles:
@@ -151,7 +152,7 @@ class RecentFiles:
         self._lock = RenewedLock()
 
     def read(self, files: StateFiles, name: str, offset: int, length: int) -> bytes:
-        """Return a part of a file; a small file is read as a whole, since its other parts will be wanted as well.
+        """Return a part of a file; a small file is read completely, since its other parts will be needed as well.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -182,7 +183,7 @@ recent_files = RecentFiles()
 _HEAD = struct.Struct(">I?Q")
 _SUM_BYTES = 4
 _COMPRESSED_FROM = 4096
-"""In bytes: below, what compression saves is less than the other costs of a file."""
+"""In bytes: below, compression saves less than the other costs of a file."""
 _MOST_UNPACKED = 1 << 40
 
 
@@ -190,7 +191,7 @@ class Blob(NamedTuple):
     """A pickled change of one epoch, or a pickled snapshot.
 
     Attributes:
-        token: which state of the shard it leads to.
+        token: the token of the state of the shard after it.
         data: the pickle.
     """
 
@@ -210,7 +211,7 @@ def opened(data: bytes, file: str, shard: int) -> list[Blob]:
     """Return the blobs of a sealed part.
 
     Raises:
-        IllegalStateError: it is not what was written there.
+        IllegalStateError: it is not the content that was written.
     """
     if len(data) < _HEAD.size:
         raise IllegalStateError("it is cut off")
@@ -231,7 +232,7 @@ def _compressed(data: bytes) -> bytes:
     """Compress data by LZ4 if that makes them smaller: half as large, at a sixth of the time that pickling took."""
     if len(data) < _COMPRESSED_FROM:
         return data
-    import pyarrow as pa  # here, and where it is used, since it takes long to load
+    import pyarrow as pa  # imported where it is used, since it takes long to load
 
     smaller: bytes = pa.compress(data, codec="lz4", asbytes=True)
     return smaller if len(smaller) < len(data) * 7 // 8 else data
@@ -244,7 +245,7 @@ def _decompressed(data: Any, length: int) -> Any:
 
 
 def _packed(values: list[Any]) -> bytes:
-    import msgpack  # here: `import dstream` must not load it
+    import msgpack  # lazily: `import dstream` must not load it
 
     data: Any = msgpack.packb(values)
     return bytes(data)
@@ -259,7 +260,7 @@ def _unpacked(data: Any) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class ShardFiles:
-    """The files of one step, from which shards are loaded.
+    """The files of a step, from which shards are loaded.
 
     Attributes:
         files: the files that contain them.
@@ -270,13 +271,13 @@ class ShardFiles:
     stage: str
 
     def state(self, number: int, shard: Shard, operator: StateOperator, known: CachedShard | None) -> ShardState:
-        """Return the state that the parts of a shard make up.
+        """Return the state of a shard after all its parts.
 
         Args:
-            number: that of the shard.
+            number: the number of the shard.
             shard: its parts.
-            operator: makes an empty state.
-            known: what this process has of it, in whatever state; it is used up.
+            operator: returns an empty state.
+            known: the cached shard of this process, current or older; it is consumed.
 
         Raises:
             IllegalStateError: a part is missing or damaged.
@@ -289,12 +290,12 @@ class ShardFiles:
         return self._patched(number, known.state, missed)
 
     def blobs(self, number: int, parts: Sequence[Part]) -> Iterator[Blob]:
-        """Give the changes that some parts hold, in order."""
+        """Yield the changes in parts, in order."""
         for part in parts:
             yield from self._read(number, part)
 
     def _missed(self, number: int, parts: Sequence[Part], token: str) -> list[Blob] | None:
-        """Return the changes since a state; None if it is none that led here, or a snapshot was written since.
+        """Return the changes since a state; None if it is not an earlier state, or a snapshot was written since.
 
         The state may be one whose change was merged with later ones, and so be inside a part.
         """
@@ -302,7 +303,7 @@ class ShardFiles:
         for part in reversed(parts):
             if part.file == token:
                 return missed
-            # Before a snapshot there are no changes: the state was not one that led here.
+            # Before a snapshot there are no changes: it is not an earlier state.
             if part is parts[0]:
                 break
             blobs = self._read(number, part)
@@ -352,19 +353,19 @@ class ShardFiles:
 def entries(
     index: ShardIndex, files: StateFiles, operator: StateOperator, shards: Iterable[int] | None = None
 ) -> Iterator[tuple[Any, Any]]:
-    """Give the keys of a step with their states, as of the epoch of the index, one shard in memory at a time.
+    """Yield the keys of a step with their states, as of the epoch of the index, one shard in memory at a time.
 
-    They are copies: no change of them affects the job.
+    The states are copies: changing them does not affect the job.
 
     Args:
-        index: where the state is.
-        files: of the job.
-        operator: of the step; another one that fits does as well.
-        shards: the numbers of those that are asked for, so that several tasks share the work; None: all.
+        index: the location of the state.
+        files: the state files of the job.
+        operator: the operator of the step, or another operator that fits the state.
+        shards: the numbers of the shards to read, so that several tasks share the work; None: all shards.
 
     Raises:
-        IllegalStateError: the operator does not fit; or a file is damaged, or missing since the job has gone on and
-            has removed it.
+        IllegalStateError: the operator does not fit; or a file is damaged, or missing since the running job has removed
+            it.
     """
     index.check_fits(operator)
     shard_files = ShardFiles(files, index.stage)

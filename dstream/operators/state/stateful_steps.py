@@ -1,8 +1,8 @@
 """Steps over epochs in tasks: partial results, and their application to the state.
 
 A task makes one `Arrival` of the items of one input. The partials for the shards of one task are `Gathered`, in the
-order of (input, partition, offset); behind another such step, of (input, shard there, sequence). Then each shard is
-opened, applied and kept, one after another.
+order of (input, partition, offset); downstream of another such step, of (input, upstream shard, sequence). Then each
+shard is opened, applied and kept, one after another.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ __all__ = ["Arrival", "Gathered", "applying", "applying_all", "reducing"]
 
 
 class Arrival(NamedTuple):
-    """The part of one input in one task.
+    """The partials of one input from one task.
 
     Attributes:
-        number: of the input.
+        number: the number of the input.
     """
 
     number: int
@@ -57,11 +57,11 @@ class Gathered:
 
     Attributes:
         target: the number of the task.
-        targets: how many such tasks there are.
+        targets: the number of such tasks.
         of_shards: (number of the input, partial) by the number of the shard, in order.
-        items: how many items the tasks saw that are counted here.
-        late: how many of them were late.
-        watermarks: that arrived with them.
+        items: the number of items that the counted tasks read.
+        late: the number of late items among them.
+        watermarks: the watermarks that arrived with them.
     """
 
     target: int = 0
@@ -72,7 +72,7 @@ class Gathered:
     watermarks: OfPartitions = field(default_factory=dict)
 
     def add(self, shard: int, number: int, partial: Any) -> None:
-        """Append a partial to those that arrived before."""
+        """Append a partial of a shard."""
         self.of_shards.setdefault(shard, []).append((number, partial))
 
 
@@ -81,7 +81,7 @@ def reducing(node: OverEpochs, number: int) -> Operation:
 
     Args:
         node: the operation.
-        number: of the input.
+        number: the number of the input.
     """
     shards = None if node.state is None else node.state.shards
     return _Reducing(node.operator, number, node.time, shards, node.step)
@@ -100,7 +100,7 @@ class _Reducing:
             raise _without_time()
         with naming(self.step), holding():
             partials = self.operator.partial(self.number, items, _moment(self.time, self.time.old), self.shards)
-        deque(items, maxlen=0)  # Marks behind the last item, such as watermarks, are seen too.
+        deque(items, maxlen=0)  # Reads markers after the last item, too, such as watermarks.
         yield Arrival(self.number, partials)
 
 
@@ -159,7 +159,7 @@ class _Applying:
     def __call__(self, all_gathered: Iterator[Gathered], task: Task) -> Iterator[Timed]:
         if self.time is None or self.state is None:
             raise _without_time()
-        # This reads all rows: from now on the watermarks of all partitions that lead here are known.
+        # This reads all rows: then the watermarks of all upstream partitions are known.
         (gathered,) = all_gathered
         task.watermarks.take(gathered.watermarks)
         time = self.time
@@ -182,10 +182,9 @@ _SOON = 0.001
 
 
 class _MemoryPressure:
-    """Whether state has to move to disk, since this process occupies more than it may.
+    """Check whether state must move to disk, since this process exceeds its memory bound.
 
-    A process may have much else, as that of a driver with data of its own: there state moves once, and again when the
-    process has grown since.
+    A process may have much other data, such as a driver: there state moves once, and again when the process has grown.
     """
 
     def __init__(self) -> None:
@@ -198,7 +197,7 @@ class _MemoryPressure:
         return occupied > bound and (not self._left or occupied > self._left + _GROWTH)
 
     def relieved(self, bound: int) -> None:
-        """Take note of what the process occupies after its state has moved."""
+        """Record the memory of the process after its state has moved."""
         occupied = resident_bytes()
         self._left = occupied if occupied > bound else 0
 
@@ -222,9 +221,9 @@ class _Run:
         self._opened: ShardState | None = None
 
     def outputs(self, gathered: Gathered) -> Iterator[Timed]:
-        """Yield the output of each shard; the shard is kept when all of that was consumed."""
+        """Yield the output of each shard; the shard is kept when its output was consumed."""
         state, moment = self._state, self._moment
-        # By number, so that the steps behind see one order of shards, however many tasks there are.
+        # By number, so that downstream steps see one order of shards for any number of tasks.
         for number in sorted({*gathered.of_shards, *self._touched(gathered)}):
             with naming(self._step):
                 self._opened = shard = state.open(number, self._operator)
@@ -235,13 +234,13 @@ class _Run:
                 self._late += applied.late
                 if _counts_edges(type(shard)):
                     self._edges.append(cast(CountsEdges, shard).edge_counts())
-                # Behind all outputs: a task that fails before leaves the shard of the last epoch as it was.
+                # After all outputs: a task that fails before does not change the shard of the last epoch.
                 state.keep(number, shard)
                 self._opened = None
                 self._relieve()
 
     def ended(self, error: BaseException | None) -> None:
-        """Close the processors of the open shard with the error, if its outputs were not all read; it is not kept."""
+        """Close the processors of a shard whose outputs were not all read, with the error; the shard is not kept."""
         if isinstance(self._opened, ClosesProcessors):
             self._opened.close_processors(error)
 

@@ -23,11 +23,11 @@ def next_watermark(time: StepTime, reported: int) -> int:
     """Return the watermark of a step at the end of the epoch; it never decreases.
 
     Args:
-        time: that of the step.
-        reported: the least of the watermarks that arrived in band from its `stamps`; `END_OF_TIME` without one.
+        time: the time of the step.
+        reported: the least watermark that arrived in band from its `stamps`; `END_OF_TIME` without one.
     """
     least = min(time.unread_watermark, reported)
-    # `END_OF_TIME` from all means that no partition holds time back, not that time has ended.
+    # `END_OF_TIME` from all means that no partition limits event time, not that time has ended.
     return max(time.old, time.minimum, time.all_idle if least == END_OF_TIME else least)
 
 
@@ -50,7 +50,7 @@ def stamping(node: AssignTimestamps, receipts: Op, in_columns: KeyInColumns | No
 
     Args:
         node: the operation.
-        receipts: takes what became of the time.
+        receipts: receives the progress of event time.
         in_columns: the timestamps as an expression over columns, if the function is read.
     """
     return _Stamping(node.timestamp, node.time, receipts, node.step, node.drop_before, node.are_beside, in_columns)
@@ -77,7 +77,7 @@ class _Stamping:
 
     def _takes_columns(self, seen: _Seen) -> bool:
         is_read = self.in_columns is not None and self.in_columns.expression is not None
-        # A policy that wants each timestamp gets one item after another, as its functions may look.
+        # A policy that reads each timestamp receives one item after another.
         return is_read and seen.wants_greatest and self.drop_before is None and not self.are_beside
 
     def _blocks(self, blocks: Iterator[Block], seen: _Seen) -> Iterator[Block]:
@@ -94,7 +94,7 @@ class _Stamping:
                 yield stamped[0]
 
     def _until_the_end(self, made: Iterator[Any], seen: _Seen, time: PartitionTime, task: Task) -> Iterator[Any]:
-        """Give timestamped items, or blocks of them, and then report the progress of event time."""
+        """Yield timestamped items, or blocks of them, and then report the progress of event time."""
         with naming(self.step):
             yield from made
             watermark = self._watermark(seen, time)
@@ -105,7 +105,7 @@ class _Stamping:
         )
 
     def _not_dropped(self, stamped: Iterator[Timed]) -> Iterator[Timed]:
-        """Return the items that are not dropped. The policy gets the timestamps of all items, also of dropped ones."""
+        """Return the items that are not dropped. The policy receives the timestamps of all items."""
         return stamped if self.drop_before is None else _since(self.drop_before, stamped)
 
     def _stamped(self, items: Iterator[tuple[None, Any]], seen: _Seen) -> Iterator[Timed]:
@@ -116,7 +116,7 @@ class _Stamping:
 
     def _watermark(self, seen: _Seen, time: PartitionTime) -> int:
         seen.report_rest()
-        # A policy may go back, for example one of the user's; the watermark of a partition does not.
+        # The watermark of a user's policy may decrease; the watermark of a partition does not.
         return END_OF_TIME if time.ends else max(time.watermark, watermark_of(seen.policy, time.now))
 
 
@@ -129,11 +129,11 @@ def _since(first: int, stamped: Iterator[Timed]) -> Iterator[Timed]:
 
 
 class _Seen:
-    """The facts seen of a partition so far.
+    """The event time of a partition so far.
 
     Attributes:
-        wants_greatest: the policy gets one timestamp, the greatest, when all items were seen.
-        greatest: the greatest timestamp; `NO_WATERMARK` before the first one.
+        wants_greatest: the policy receives one timestamp, the greatest, after all items.
+        greatest: the greatest timestamp; `NO_WATERMARK` before the first item.
     """
 
     def __init__(self, policy: WatermarkPolicy, now: float) -> None:
@@ -158,7 +158,7 @@ class _Seen:
         self.greatest, self.items = greatest, number
 
     def take(self, greatest: int, items: int) -> None:
-        """Take note of a block of items, by their greatest timestamp and how many there are."""
+        """Record a block of items, by their greatest timestamp and their number."""
         self.greatest, self.items = max(self.greatest, greatest), self.items + items
 
     def each(self, pairs: Iterator[tuple[None, Any]], timestamp_of: Callable[[Any], Any]) -> Iterator[Timed]:
@@ -187,7 +187,7 @@ class _Seen:
 
 
 def _milliseconds(timestamp: Any) -> int:
-    """Return an integer of another class, such as one of NumPy's, as an int."""
+    """Return an integer of another class, such as `numpy.int64`, as an int."""
     if isinstance(timestamp, bool) or not hasattr(type(timestamp), "__index__"):
         raise TypeError(f"the timestamp of an item is milliseconds as an int, not {shown(timestamp)}")
     return int(timestamp)

@@ -49,7 +49,7 @@ class Arrivals:
         self._late_by_key: dict[Any, LateItems] | None = {} if keeps_late else None
 
     def __iter__(self) -> Iterator[Batch]:
-        """Give batches of items that are in time.
+        """Return batches of items that are in time.
 
         Raises:
             ValueError: an item has no timestamp.
@@ -57,7 +57,7 @@ class Arrivals:
         return self.of(self._left)
 
     def of(self, items: Iterable[Timed]) -> Iterator[Batch]:
-        """Give batches of some of the items."""
+        """Yield batches of some of the items."""
         left = iter(items)
         while batch := list(islice(left, _BATCH)):
             self.items += len(batch)
@@ -68,7 +68,7 @@ class Arrivals:
             yield timestamps, self._keys_of(items), items
 
     def blocks(self) -> Iterator[Block]:
-        """Give the items in blocks, in their place: those of a block without late items are counted by its taker."""
+        """Return the items in blocks, in their place: those of a block without late items are counted by its taker."""
         return self._left.blocks() if type(self._left) is ColumnItems else iter((self._left,))
 
     def again(self) -> Arrivals:
@@ -119,5 +119,5 @@ def by_shard(groups: dict[Any, V], shards: int, is_keyed: bool) -> dict[int, dic
 
 
 def late_outputs(late: Iterable[tuple[int, Any]]) -> Iterator[Timed]:
-    """Give late items as they go on to where the user wants them."""
+    """Return late items as they go on to where the user wants them."""
     return ((timestamp, Late(item)) for timestamp, item in late)

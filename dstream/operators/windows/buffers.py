@@ -179,7 +179,7 @@ class FrameBuffer:
         return found
 
     def of_keys(self) -> Iterator[tuple[Any, dict[int, Any]]]:
-        """Give each key with its containers by the ends of their frames."""
+        """Yield each key with its containers by the ends of their frames."""
         for key in self._frames_of_key:
             yield key, {end: self._frames[end][key] for end in self.ends if key in self._frames[end]}
 
@@ -239,7 +239,7 @@ class Slide:
         self._entered = NO_WATERMARK
 
     def windows(self, frames: FrameBuffer, first: int, last: int) -> Iterator[tuple[int, Groups]]:
-        """Give the windows that end from `first` to `last` and have items, ascending, as (end, containers).
+        """Yield the windows that end from `first` to `last` and have items, ascending, as (end, containers).
 
         The containers may be looked at until the next window is asked for.
         """

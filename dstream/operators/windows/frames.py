@@ -63,7 +63,7 @@ class FrameState(WindowState[Frames, FrameBuffer]):
         return self._first_window(self._watermark) if ends else None
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
-        """Give each key with its containers by the ends of their frames."""
+        """Return each key with its containers by the ends of their frames."""
         return self._buffer.of_keys()
 
     def _take(self, found: Frames) -> None:
@@ -98,7 +98,7 @@ class FrameState(WindowState[Frames, FrameBuffer]):
                 yield end - 1, give(start, end, key, container)
 
     def _still_open(self) -> Iterator[Timed]:
-        """Give the early results of all windows that have items."""
+        """Yield the early results of all windows that have items."""
         first = self._first_window(self._watermark)
         for end, groups in self._new_slide().windows(self._buffer, first, END_OF_TIME):
             start = end - self._window.size

@@ -274,4 +274,4 @@ class WindowState(ABC, Generic[P, B]):
 
     @abstractmethod
     def _outputs(self, moment: EpochTime) -> Iterator[Timed]:
-        """Give the results of an epoch."""
+        """Return the results of an epoch."""

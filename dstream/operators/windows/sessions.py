@@ -125,7 +125,7 @@ class SessionBuffer:
         return None
 
     def items(self) -> Iterator[tuple[Any, list[Session]]]:
-        """Give the keys with their sessions."""
+        """Return the keys with their sessions."""
         return iter(self._sessions.items())
 
     def touched(self) -> Sessions:
@@ -190,7 +190,7 @@ class SessionState(WindowState[Sessions, SessionBuffer]):
         return None if end is None else end + 1
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
-        """Give each key with its open sessions as (start, end, container)."""
+        """Return each key with its open sessions as (start, end, container)."""
         return ((key, [tuple(session) for session in sessions]) for key, sessions in self._buffer.items())
 
     def _take(self, found: Sessions) -> None:
@@ -213,7 +213,7 @@ class SessionState(WindowState[Sessions, SessionBuffer]):
             self._early.next = None
 
     def _still_open(self) -> Iterator[Timed]:
-        """Give the early results of all open sessions."""
+        """Yield the early results of all open sessions."""
         for key, sessions in self._buffer.items():
             for start, end, container in sessions:
                 yield end, self._output.passing(start, end, key, container, True)
