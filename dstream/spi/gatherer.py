@@ -13,6 +13,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from dstream.base.functions import refuse_awaitable
 from dstream.base.records import record
+from dstream.failures import shown
 from dstream.spi.sink import Sink
 from dstream.values.user_functions import refuse_one_that_would_not_run, shown_function
 
@@ -119,7 +120,8 @@ class Gatherer(Generic[T, A, R]):
         Args:
             initializer: makes the state; without it the state is None.
             integrator: `integrator(state, item, downstream)` changes the state, calls `downstream.push(item)` any
-                number of times, and returns False to stop.
+                number of times, and returns False to stop, also that of NumPy; True or None continues, and any other
+                result is a TypeError.
             combiner: `combiner(left, right)` changes `left` or returns the state of both.
             finisher: `finisher(state, downstream)` pushes the remaining items at the end of the input, or when the
                 integrator stopped.
@@ -359,16 +361,29 @@ class Integration(Generic[T, A, R]):
         for item in items:
             wants_more = integrator(state, item, held)
             yield from held.taken()
-            if wants_more is False:
+            # The usual values are tested inline, without a call for each item.
+            if wants_more is not None and wants_more is not True and not accepts_more(wants_more):
                 self.has_stopped = True
                 return
-            # The usual values are tested inline, without a call for each item.
-            if wants_more is not None and wants_more is not True:
-                refuse_awaitable(wants_more)
 
     def finished(self) -> list[R]:
         """Return the output of the finisher."""
         return finished(self._gatherer, self.state)
+
+
+def accepts_more(answer: Any) -> bool:
+    """Return whether the result of an integrator continues the stream: True and None do, False ends it.
+
+    Raises:
+        TypeError: it is none of them and no bool of NumPy, such as the 0 of an integrator that counts.
+    """
+    if answer is None or answer is True or answer is False:
+        return answer is not False
+    refuse_awaitable(answer)
+    # A comparison of NumPy's numbers is one; NumPy before 2.0 names it `bool_`. It is not imported for this.
+    if type(answer).__module__ == "numpy" and type(answer).__name__ in ("bool", "bool_"):
+        return bool(answer)
+    raise TypeError(f"an integrator must return True, False or None, not {shown(answer)}")
 
 
 def finished(gatherer: Gatherer[Any, A, R], state: A) -> list[R]:
@@ -420,7 +435,7 @@ class Composition:
     def integrate(self, states: _States, item: Any, downstream: Downstream[Any]) -> bool:
         """Pass an item to `left`, which pushes into `right`; return whether both accept more."""
         wants_more = self.left.integrator(states.left, item, _Through(self.right, states, downstream))
-        return wants_more is not False and not states.is_rejecting
+        return accepts_more(wants_more) and not states.is_rejecting
 
     def combine(self, first: _States, second: _States) -> _States:
         """Return the states of two neighbouring partitions as one."""
@@ -454,7 +469,7 @@ class _Through:
         # `left` may push although no more items are accepted.
         if self.is_rejecting():
             return False
-        if self.right.integrator(self.states.right, item, self.downstream) is False:
+        if not accepts_more(self.right.integrator(self.states.right, item, self.downstream)):
             self.states.is_rejecting = True
         return not self.is_rejecting()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import numpy
 import pytest
 
 from collectors import grouping_by, to_list
@@ -54,6 +55,41 @@ def test_gather_with_a_combiner_runs_in_each_partition(engine, combine):
 
     assert stream.gather(gatherer).to_list() == [2, 4, 6, [5, 3, 1]]
     assert stream.gather(gatherer).map(str).chunked(3).to_list() == [("2", "4", "6"), ("[5, 3, 1]",)]
+
+
+def answering(answer: Any, *, through: bool = False) -> Gatherer[Any, Any, Any]:
+    """Keep each item; `answer(item)` is the result of the integrator, or of the one that it pushes to."""
+
+    def take(state: Any, item: Any, downstream: Any) -> Any:
+        downstream.push(item)
+        return answer(item)
+
+    gatherer: Gatherer[Any, Any, Any] = Gatherer.of(integrator=take)
+    return Gatherer.of(integrator=doubled).and_then(gatherer) if through else gatherer
+
+
+@pytest.mark.parametrize(
+    "answer", [lambda n: n < 2, lambda n: numpy.int64(n) < 2, lambda n: None if n < 2 else numpy.bool_(n == 1)]
+)
+def test_gather_stops_at_false_also_at_that_of_numpy(engine, answer):
+    """False ends the stream, in each of its types; True and None continue it, also in a composition."""
+    numbers = engine.stream([1, 2, 3, 4], 2)
+
+    assert numbers.gather(answering(answer)).to_list() == [1, 2]
+    assert numbers.gather(answering(answer, through=True)).to_list() == [1, 1, 2]
+    assert numbers.gather(answering(answer).and_then(Gatherer.of(integrator=doubled))).to_list() == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("answer", [0, 1, "", [], numpy.int64(0), numpy.float64(1)])
+@pytest.mark.parametrize("through", [False, True])
+def test_gather_refuses_another_result_of_an_integrator(engine, answer, through):
+    """A result that is no bool and not None is an error at its item, in place of a stream that never ends."""
+    stream = engine.stream([7], 1).gather(answering(lambda n: answer, through=through))
+
+    with pytest.raises(TypeError, match="an integrator must return True, False or None, not ") as caught:
+        stream.to_list()
+    assert failure(caught.value).item == 7
+    assert "gather(" in str(failure(caught.value).step)
 
 
 @pytest.mark.parametrize("last", [1, 4, None])
