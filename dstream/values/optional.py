@@ -102,11 +102,20 @@ class Optional(Generic[T_co]):
         return supplier() if self._value is _ABSENT else self._value
 
     def or_else_throw(self, supplier: Callable[[], BaseException] | None = None) -> T_co:
-        """Return the value, or raise the result of `supplier` (by default as `get` does)."""
+        """Return the value, or raise the result of `supplier` (by default as `get` does).
+
+        Raises:
+            TypeError: `supplier` returned something else than an exception.
+        """
         if supplier is not None:
             _checked(supplier, "supplier")
         if self._value is _ABSENT and supplier is not None:
-            raise supplier()
+            error: Any = supplier()
+            if not isinstance(error, BaseException):
+                raise TypeError(
+                    f"or_else_throw() needs a function that returns an exception, not {type(error).__name__}"
+                )
+            raise error
         return self.get()
 
     def if_present(self, action: Callable[[T_co], object]) -> None:
@@ -143,15 +152,16 @@ class Optional(Generic[T_co]):
         _checked(fn, "fn")
         if self._value is _ABSENT:
             return _EMPTY
-        result = fn(self._value)
-        if not isinstance(result, Optional):
-            raise TypeError(f"flat_map() needs a function that returns an Optional, not {type(result).__name__}")
-        return result
+        return _checked_result(fn(self._value), "flat_map")
 
     def or_(self, supplier: Callable[[], Optional[U]]) -> Optional[T_co] | Optional[U]:
-        """Return this `Optional`, or the one that `supplier` makes if this is empty."""
+        """Return this `Optional`, or the one that `supplier` makes if this is empty.
+
+        Raises:
+            TypeError: `supplier` returned something else.
+        """
         _checked(supplier, "supplier")
-        return supplier() if self._value is _ABSENT else self
+        return _checked_result(supplier(), "or_") if self._value is _ABSENT else self
 
     def stream(self) -> Stream[T_co]:
         """Return a stream of the value, or an empty one."""
@@ -191,6 +201,13 @@ def _checked(function: object, name: str) -> None:
     """
     if not callable(function):
         raise TypeError(f"{name} must be a function, not {type(function).__name__}")
+
+
+def _checked_result(result: Any, name: str) -> Optional[Any]:
+    """Refuse a result of the user's function that is no `Optional`."""
+    if not isinstance(result, Optional):
+        raise TypeError(f"{name}() needs a function that returns an Optional, not {type(result).__name__}")
+    return result
 
 
 _EMPTY: Optional[Any] = Optional()

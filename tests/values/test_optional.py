@@ -102,3 +102,19 @@ def test_equality_hash_and_text_are_those_of_the_value():
 def test_an_optional_travels():
     """It can be an item of a stream, so it can be pickled."""
     assert pickle.loads(pickle.dumps([FULL, EMPTY])) == [FULL, EMPTY]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: Optional.empty().or_(lambda: 3), "or_() needs a function that returns an Optional, not int"),
+        (lambda: Optional.of(1).flat_map(lambda n: n), "flat_map() needs a function that returns an Optional, not int"),
+        (lambda: Optional.empty().or_else_throw(lambda: 5), "needs a function that returns an exception, not int"),
+    ],
+)
+def test_results_of_another_type_are_refused(call, words):
+    """The message names the method whose function returned it."""
+    with pytest.raises(TypeError) as caught:
+        call()
+
+    assert words in str(caught.value)

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any, Generic, Literal, TypeVar, cast
 
 from dstream.connectors.base import Replaceable
@@ -37,7 +38,7 @@ from dstream.connectors.files.writers import (
 from dstream.delta.actions import LOG
 from dstream.errors import SinkError
 from dstream.filesystem.folders import OutputFolder
-from dstream.filesystem.output_folders import HIDDEN, writing_to
+from dstream.filesystem.output_folders import HIDDEN, LocalOutput, writing_to
 from dstream.spi import Collections, Receipt
 
 __all__ = ["FileSink"]
@@ -351,6 +352,8 @@ class OneFileJob:
             pass
         elif is_folder(place, sink.name):
             raise SinkError(f"{sink.label}: {place.path_of(sink.name)} is a folder, into which to_files(...) writes")
+        elif is_special(place, sink.name):
+            raise SinkError(f"{sink.label}: {place.path_of(sink.name)} is a pipe or a device, which no file replaces")
         elif sink.on_existing == "refuse":
             raise SinkError(f"{sink.label}: {place.path_of(sink.name)} is there already")
         if self.folder.listed():
@@ -404,6 +407,15 @@ class OneFileJob:
             if [name for name, _ in place.entries(HIDDEN)] == ["jobs"]:
                 place.delete_folder(f"{HIDDEN}/jobs")
                 place.delete_folder(HIDDEN)
+
+
+def is_special(place: OutputFolder, name: str) -> bool:
+    """Return whether a name is that of a pipe, a socket or a device, or of a link to one."""
+    return (
+        isinstance(place, LocalOutput)
+        and Path(place.path_of(name)).exists()
+        and not (Path(place.path_of(name)).is_file())
+    )
 
 
 def is_folder(place: OutputFolder, name: str) -> bool:

@@ -174,6 +174,18 @@ def test_a_job_without_an_end_is_refused(local_context, tmp_path):
         local_context.new_job(pipeline)
 
 
+def test_pipes_and_devices_are_not_replaced(local_context, tmp_path):
+    """Neither directly nor by a link: a rename would put a file in their place."""
+    os.mkfifo(tmp_path / "pipe.txt")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "pipe.txt")
+    for name in ("pipe.txt", "link.txt"):
+        with pytest.raises(SinkError, match=r"pipe\.txt is a pipe or a device"):
+            local_context.stream([1]).collect(to_file(tmp_path / name))
+
+    assert (tmp_path / "pipe.txt").is_fifo()
+    assert (tmp_path / "link.txt").is_symlink()
+
+
 def test_folders_are_no_files(local_context, tmp_path):
     """Neither at the path, nor around it if `to_files` writes there."""
     (tmp_path / "f.txt").mkdir()
