@@ -1,8 +1,8 @@
 """The stores behind distributed maps, lists and caches. The contract is in `dstream.spi.store`.
 
-`memory` is the readable definition, `lake` the default, `redis` the one over the network, `sqlite` that of one machine;
-`codec` represents keys and values as bytes and columns in all of them, `base` has what they share. Each is imported
-when it is asked for.
+`memory` is the reference implementation, `lake` the default, `redis` works over the network, `sqlite` on one machine;
+`codec` encodes keys and values as bytes and columns in all of them, `base` has their common parts. Each is imported on
+use.
 """
 
 from __future__ import annotations

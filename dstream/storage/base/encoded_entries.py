@@ -81,11 +81,11 @@ class Portions(Generic[T]):
         return first
 
     def has_more(self) -> bool:
-        """Return whether there are rows left, for which one is read ahead."""
+        """Return whether there are rows left; it reads one row ahead."""
         return self._taking.has_more()
 
     def learn(self, rows: int, size: int) -> None:
-        """Take the bytes of encoded rows for those of the next ones."""
+        """Use the bytes of encoded rows as an estimate for the next ones."""
         self._count = min(self._most, max(1, PORTION_BYTES * rows // max(1, size)))
 
 
@@ -108,7 +108,7 @@ class Items(NamedTuple):
 
 @record
 class EncodedEntries:
-    """A split that holds its entries."""
+    """A split that contains its entries."""
 
     codec: Codec
     entries: Sequence[tuple[bytes, bytes]]
@@ -127,7 +127,7 @@ class EncodedEntries:
 
 @record
 class EncodedItems:
-    """A split that holds its items."""
+    """A split that contains its items."""
 
     codec: Codec
     items: Sequence[bytes]
@@ -210,10 +210,10 @@ def _is_value(value: Any) -> bool:
 def merged(
     codec: Codec, old: dict[bytes, bytes], new: dict[bytes, bytes], merge: Callable[[Any, Any], Any] | Revision
 ) -> dict[bytes, bytes]:
-    """Return the new entries, each merged with the old value of its key where there is one.
+    """Return the new entries, each merged with the old value of its key, if any.
 
-    An entry that is removed has an empty value, which no encoded value is, and so has one without an old value of which
-    a revision makes nothing.
+    A removed entry has an empty value, which no encoded value is, and so has an entry without an old value that a
+    revision leaves absent.
     """
     result = dict.fromkeys(new, b"") if isinstance(merge, Revision) else dict(new)
     for key, there in old.items():
@@ -228,11 +228,11 @@ def merged(
 def updated(
     codec: Codec, old: Mapping[bytes, bytes | None], written: Mapping[bytes, bytes], update: Update
 ) -> tuple[Codec, dict[bytes, bytes]]:
-    """Return the new values of some keys, empty where there is none, and the codec, whose types the first one decides.
+    """Return the new values of keys, empty if there is none, and the codec, whose types the first value decides.
 
     Args:
-        codec: that of the collection.
-        old: the stored values, empty or None where there is none.
+        codec: the codec of the collection.
+        old: the stored values, empty or None if there is none.
         written: the value that a job has written for each key, encoded as if it were stored.
         update: makes the new values.
     """
@@ -250,7 +250,7 @@ def updated(
 def entries_as(codec: Codec, receipts: Sequence[Entries]) -> tuple[Codec, dict[bytes, bytes]]:
     """Return all entries, by key; the first one decides types that are still open.
 
-    Bytes do not depend on the types, so they stay; but a strict map refuses values that it would not have taken.
+    Bytes do not depend on the types, so they are unchanged; but a strict map refuses values of other types.
     """
     for written in receipts[:1]:
         codec = settled(codec, written.codec)
@@ -295,9 +295,10 @@ def edit_list(
     """Replace a stretch of a list, from the beginning again if the list has changed meanwhile.
 
     Args:
-        name: that of the list.
-        look: returns the version of the list, and a view that raises a `ViewOvertakenError` once there is another one.
-        change: returns the stretch for a view, or None to leave the list as it is.
+        name: the name of the list.
+        look: returns the version of the list, and a view that raises a `ViewOvertakenError` once there is another
+            version.
+        change: returns the stretch for a view, or None for no change.
         splice: writes the stretch, unless there is another version; then it returns False.
     """
     done = False
@@ -359,7 +360,7 @@ def encoded_bucket(
 def merged_with(
     codec: Codec, old: dict[bytes, bytes], new: dict[bytes, bytes], merge: Merge
 ) -> tuple[Codec, dict[bytes, bytes]]:
-    """Return the new values, empty where there is none, and the codec that they leave; `old` is empty there, too."""
+    """Return the new values, empty if there is none, and the resulting codec; `old` is empty for these, too."""
     if isinstance(merge, Update):
         return updated(codec, old, new, merge)
     return codec, merged(codec, {key: value for key, value in old.items() if value}, new, merge)
@@ -372,7 +373,7 @@ class ItemWriter:
     codec: Codec
 
     def check_item(self, item: Any) -> None:
-        """Refuse an item that the list does not take."""
+        """Refuse an item that the list does not accept."""
         self.codec.checked(None, item)
 
 
@@ -382,7 +383,7 @@ class EntryWriter:
 
     Attributes:
         buckets: the number of parts into which the keys are divided.
-        is_merging: the written values are not those of the map, so they decide no types, and are not checked.
+        is_merging: the written values are not values of the map, so they decide no types, and are not checked.
     """
 
     codec: Codec
@@ -394,7 +395,7 @@ class EntryWriter:
         return bucket_of(self.codec.encode_key(key), self.buckets)
 
     def check_item(self, entry: tuple[Any, Any]) -> None:
-        """Refuse an entry that the map does not take, if nothing is merged with its value."""
+        """Refuse an entry that the map does not accept, unless its value is merged."""
         key, value = entry
         self.bucket_of(key)
         if not self.is_merging:

@@ -1,8 +1,8 @@
 """`NamedFolder`: a folder whose errors name the collection; trust in its pickles; the files of the state of a job.
 
-Unless the user has set `pickle=`, all pickles are loaded, as long as only this user can write into a folder that is
-read: that of the storage, those of the name, those of the data. Each handle checks that once, so a storage that another
-user has made meanwhile is not taken for one's own.
+Unless the user has set `pickle=`, all pickles are loaded, as long as only this user can write into the folders that are
+read: of the storage, of the name, and of the data. Each handle checks that once, so a storage that another user has
+    created meanwhile is not trusted.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _seen_here: set[str] = set()
 
 
 class FileGoneError(FileNotFoundError):
-    """A file of a collection is not there: a vacuum has removed it. No user function raises this."""
+    """A file of a collection is missing: a vacuum has removed it. No user function raises this."""
 
 
 def _named(
     method: Callable[Concatenate[StorageFolder, str, P], R], doing: str
 ) -> Callable[Concatenate[NamedFolder, str, P], R]:
-    """Return a method of a folder that looks at the folders above its path, and whose errors name the collection."""
+    """Return a method of a folder that checks the parents of its path, and whose errors name the collection."""
     name = method.__name__
 
     @functools.wraps(method)
@@ -67,7 +67,7 @@ class NamedFolder:
     Attributes:
         folder: the folder itself.
         title: the name of the collection in errors.
-        seen: the folders in it that were found to be no links. Each is looked at once.
+        seen: the folders in it that are known to be no links. Each is checked once.
     """
 
     folder: StorageFolder
@@ -93,19 +93,19 @@ class NamedFolder:
         return NamedFolder(self.folder.child(path), self.title)
 
     def folders(self, path: str) -> Sequence[os.stat_result | None]:
-        """Look at the folders that lead to a path."""
+        """Return the status of the parents of a path."""
         with self._naming("looking at", path):
             return self.folder.folders(path)
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a whole file; the target of a link is found out when it is read."""
+        """Return whether a complete file exists; the target of a link is checked when it is read."""
         try:
             return self.folder.exists(path)
         except Exception as error:
             raise self._named(error, "looking for", path) from error
 
     def missing(self, paths: Sequence[str]) -> list[str]:
-        """Return the paths at which there is no file."""
+        """Return the paths without a file."""
         with self._naming("looking for", ""):
             return self.folder.missing(list(map(self._look, paths)))
 
@@ -163,14 +163,14 @@ class NamedFolder:
         if self.storage and self.storage not in _seen_here:
             self._check_is_seen()
         above = path.rpartition("/")[0]
-        # A folder that is not there yet may still be made as a link, so it is looked at again.
+        # A missing folder may still be created as a link, so it is checked again.
         if above not in self.seen and None not in self.folder.folders(above):
             self.seen.add(above)
         return path
 
     def _check_is_seen(self) -> None:
-        """Refuse to read or write on a worker whose disk has no such storage: the caller would never see its files."""
-        # The driver makes the storage where there is none, while on a worker an empty folder is a disk of its own.
+        """Refuse to read or write on a worker whose disk has no such storage: the caller could not read its files."""
+        # The driver creates a missing storage, while on a worker an empty folder means another disk.
         if inside_a_worker() and not self.is_seen():
             raise SetupError(
                 f"{self.title}: the worker on {socket.gethostname()} does not see the storage in "
@@ -218,7 +218,7 @@ def _to_do(error: Exception, doing: str) -> str:
 
 
 class _Naming:
-    """Adds the name of the collection to an error of it. A generator would take three times as long."""
+    """Context that adds the name of the collection to an error. A generator would take three times as long."""
 
     __slots__ = ("_doing", "_folder", "_path")
 
@@ -262,9 +262,9 @@ class Trust:
     """The user's trust in pickles, or none.
 
     Attributes:
-        folder: that of the storage.
-        pickles: those that are loaded at most.
-        is_judging: the user has not set which pickles are loaded: that depends on which users can write there.
+        folder: the folder of the storage.
+        pickles: the pickles that are loaded at most.
+        is_judging: the user has not set which pickles are loaded: it depends on the users that can write to the folder.
     """
 
     folder: StorageFolder
@@ -283,7 +283,7 @@ class Trust:
 
 
 def are_private(folders: Iterable[os.stat_result | None], user: int) -> bool:
-    """Return whether only one user can write into folders; a missing one holds nothing.
+    """Return whether only one user can write into folders; a missing folder is empty.
 
     Access lists count too: the mode of a folder that has one shows the most that it grants as that of the group.
     """
@@ -295,9 +295,9 @@ class FolderStateFiles:
     """The files of the state of one job, below `jobs/<id>/state`, as a value that travels.
 
     Attributes:
-        folder: that of the storage, by the name of the state.
+        folder: the folder of the storage, with the name of the state in errors.
         place: the path of the state in it.
-        pickles: which pickles are loaded, as it was judged where the job began.
+        pickles: which pickles are loaded, as decided where the job began.
     """
 
     folder: NamedFolder
@@ -310,7 +310,7 @@ class FolderStateFiles:
 
         Raises:
             IllegalStateError: it is a symbolic link.
-            TypeError: no pickles are loaded from here.
+            TypeError: no pickles are loaded from this storage.
         """
         place = f"jobs/{job}/state"
         check_record(place)

@@ -34,7 +34,7 @@ def check_format(title: str, found: object, known: object) -> None:
     Args:
         title: its name, for the message.
         found: the format that it names; None if it names none.
-        known: the one that this version reads.
+        known: the format that this version reads.
 
     Raises:
         SetupError: it is another one.
@@ -76,7 +76,7 @@ class Shape:
         Raises:
             ValueError: it is none, or one that no collection of that kind has.
         """
-        # Exactly these, since an option that is not known here would change what the entries mean.
+        # Exactly these, since an unknown option could change the meaning of the entries.
         if not isinstance(data, Mapping) or set(data) != {"buckets", "journal", "ttl", "max_idle"}:
             raise ValueError("the options of a collection were expected")
         journal = data["journal"]
@@ -207,7 +207,7 @@ def removed_error(collection: object) -> IllegalStateError:
 
 
 class ViewOvertakenError(IllegalStateError):
-    """A list has changed since `change` began to look at it.
+    """A list has changed since `change` began to read it.
 
     Args:
         name: of the list.

@@ -36,12 +36,12 @@ class Codec:
     """Turns the keys and values of one collection into bytes and columns; it travels to tasks.
 
     Attributes:
-        kind: that of the collection.
+        kind: the kind of the collection.
         name: its name.
-        key: the type of its keys; None if that is not decided yet, and for a list.
-        value: the type of its values or items; None if that is not decided yet.
+        key: the type of its keys; None if undecided, and for a list.
+        value: the type of its values or items; None if undecided.
         strict: refuses keys and values that are not exactly of their types.
-        pickles: the classes that may be loaded by name, with the classes of the types among it.
+        pickles: the classes that may be loaded by name, including the classes of the types.
     """
 
     kind: Kind
@@ -117,7 +117,7 @@ class Codec:
         Raises:
             NullElementError: the key is None.
             UnstableKeyError: its type has no stable encoding.
-            TypeError: the class of keys has other compared fields by now.
+            TypeError: the compared fields of the class of keys have changed.
         """
         try:
             self._check_keys()
@@ -126,7 +126,7 @@ class Codec:
             raise type(error)(f"{self}: {error}") from error.__cause__
 
     def decode_key(self, data: bytes) -> Any:
-        """Return the key, in the form that the key type gives it.
+        """Return the key, in the form of the key type.
 
         Raises:
             IllegalStateError: the bytes are no key.
@@ -135,7 +135,7 @@ class Codec:
         return self.shaped_key(self.plain_key(data))
 
     def plain_key(self, data: bytes) -> Any:
-        """Return the key before the key type gives it a form; errors as for `decode_key`."""
+        """Return the key before it is converted to the key type; errors as for `decode_key`."""
         try:
             return decode_key(data, self.pickles)
         except ClassRefusedError as error:
@@ -144,7 +144,7 @@ class Codec:
             raise self.damaged("a key", error) from error
 
     def shaped_key(self, key: Any) -> Any:
-        """Return a decoded key in the form that the key type gives it."""
+        """Return a decoded key in the form of the key type."""
         if self.key is None:
             return key
         # 1 is read back as 1.0 where the keys are floats, although both have the same bytes.
@@ -291,7 +291,7 @@ class Codec:
     # ----------------------------------------------------------------------------------------------------- as JSON
 
     def to_json(self) -> Any:
-        """Return the stored description, of which `described_codec` makes the same codec again."""
+        """Return the stored description, from which `described_codec` restores the codec."""
         key, value = (None if found is None else found.to_json() for found in (self.key, self.value))
         return {"key": key, "value": value, "strict": self.strict}
 
@@ -307,7 +307,7 @@ class Codec:
     ) -> ColumnType | None:
         if not self._is_open(found):
             return found
-        # An empty list does not determine the type of its items, so the type is that of the first value that does.
+        # An empty list does not determine the type of its items, so the first value that does decides the type.
         first = next((value for value in values if value is not None and not (type(value) is list and not value)), None)
         if first is None:
             first = next((value for value in values if value is not None), None)
@@ -319,7 +319,7 @@ class Codec:
         found = [kind for part in types if part is not None for kind in classes_in(part.hint)]
         if self.pickles.mode == "trusted":
             return self.pickles.allowing(*found)
-        # A class that is not allowed by name would be written here, and refused by the next process that reads it.
+        # A class that is not allowed by name would be written, but refused by the next process that reads it.
         for kind in found:
             if classes.field_names(kind) or issubclass(kind, enum.Enum):
                 try:
@@ -403,7 +403,7 @@ def _allowing(pickles: Pickles, options: Options) -> Pickles:
 
 
 def _in_words(found: ColumnType) -> str:
-    """Return the name of a type, with the fields of a class that has others by now."""
+    """Return the name of a type, with the fields of a class that have changed."""
     fields = ", ".join(found.names) if isinstance(found, ClassType) and found.has_changed else None
     return found.name if fields is None else f"{found.name} with the fields ({fields})"
 
@@ -467,9 +467,9 @@ def _merged(
     Args:
         typed: the type of the first column; None if it has no values.
         column: values that fit it.
-        escape: bytes of the others.
-        decode: makes a key or value of these.
-        decode_field: makes a value of the bytes of a field without a column.
+        escape: the bytes of other values.
+        decode: decodes a key or value of these.
+        decode_field: decodes the bytes of a field without a column.
     """
     column, escape = _whole(column), _whole(escape)
     if typed is None:

@@ -44,7 +44,7 @@ def described_codec(data: Any, kind: Kind, name: str, options: Options, pickles:
 
 
 def _named(found: Iterable[Any], pickles: Pickles) -> Iterator[type]:
-    """Yield the classes that pickles may make: those of an allowed class's fields too, none that data alone name."""
+    """Yield the classes that pickles may create, including fields of an allowed class, but none named only by data."""
     classes = (kind for hint in found for kind in classes_in(hint))
     if pickles.mode == "trusted":
         yield from classes
@@ -117,12 +117,12 @@ def _found(name: str, known: Classes) -> Any:
 
 
 def codec_by(types: Any, known: Codec) -> Codec:
-    """Return the codec of the same collection by the types of a receipt, in the form that `to_json` gives them.
+    """Return the codec of the same collection by the types of a receipt, in the form of `to_json`.
 
     Raises:
         IllegalStateError: they are none.
     """
-    # Almost all receipts have the types of the collection; a codec of its own for each would be made from JSON.
+    # Almost all receipts have the types of the collection; a separate codec for each would be parsed from JSON.
     if types == known.to_json():
         return known
     return described_codec(types, known.kind, known.name, Options(), known.pickles)
@@ -137,5 +137,5 @@ def settled(known: Codec, written: Codec) -> Codec:
 
 
 def _settled(known: ColumnType | None, found: ColumnType | None, is_strict: bool) -> ColumnType | None:
-    # A strict collection takes the declared types; those that a task has found must not narrow it.
+    # A strict collection has the declared types; the types that a task has found must not narrow it.
     return found if known is None or (known.is_open and not is_strict) else known

@@ -1,13 +1,13 @@
-"""Encoding of keys: equal keys give equal bytes in every process, and the bytes contain the type.
+"""Encoding of keys: equal keys have equal bytes in every process, and the bytes contain the type.
 
-Equality is that of `dstream.keys`. A tag byte names the type of what follows: `s` str, `b` bytes, `i` int, `f` float,
-`q` fraction, `c` complex, `n` None, `d` date, `t` datetime, `z` aware datetime, `m` time, `w` aware time, `l`
+Equality is defined by `dstream.keys`. A tag byte names the type of what follows: `s` str, `b` bytes, `i` int, `f`
+float, `q` fraction, `c` complex, `n` None, `d` date, `t` datetime, `z` aware datetime, `m` time, `w` aware time, `l`
 timedelta, `u` UUID, `T` tuple, `F` frozenset, `R` range, `p` path, `E` enum member, `D` dataclass. The parts of a key
 carry their lengths.
 
-An integral number has the form of an int, another one that a float holds exactly that of a float, and any other is
-encoded as numerator and denominator. All NaN are one number, and -0.0 is 0. An aware datetime or time is its instant:
-that of `fold=0`, as for Python's hash. It is read back in UTC.
+An integral number is encoded as an int, another number that a float represents exactly as a float, and any other as
+numerator and denominator. All NaN are one number, and -0.0 is 0. An aware datetime or time is its instant with
+`fold=0`, as for Python's hash. It is read back in UTC.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def decode_key(data: bytes, classes: Classes) -> Any:
 def identity(key: Any) -> Any:
     """Return the key for a dict that outlives classes: strings, bytes and ints themselves, or an encoding.
 
-    The encoding is wrapped in a tuple. Keys of a class that was defined again, as in a notebook, do not equal
-    those of the old class; their encodings do.
+    The encoding is wrapped in a tuple. Keys of a redefined class, as in a notebook, do not equal keys of the old class;
+    their encodings do.
 
     Raises:
         NullElementError: the key is None.
@@ -119,7 +119,7 @@ def _encode(key: Any) -> bytes:
     """Encode any key or part of a key, None among them."""
     if key is None:
         return b"n"
-    # Members that compare as something else, such as those of an IntEnum, are encoded as the values that they equal.
+    # Members that compare as other values, such as members of an IntEnum, are encoded as these values.
     if isinstance(key, enum.Enum) and type(key).__eq__ is object.__eq__:
         return _encode_member(key)
     # `FieldNan` replaces NaN in fields of dataclasses from Python 3.13 on, and is the same key.
@@ -154,7 +154,7 @@ def _encode_frozenset(key: frozenset[Any]) -> bytes:
 
 
 def _encode_range(key: range) -> bytes:
-    # Ranges are equal if they give the same numbers.
+    # Ranges are equal if they contain the same numbers.
     shape = (len(key), key.start, key.step)[: min(len(key), 2) + 1] if key else (0,)
     return b"R" + _join(map(_encode_int, shape))
 
@@ -170,7 +170,7 @@ def _encode_path(key: PurePath) -> bytes:
 
 def _encode_member(key: enum.Enum) -> bytes:
     kind = type(key)
-    if isinstance(key, enum.Flag):  # a combination has no name of its own
+    if isinstance(key, enum.Flag):  # a combination has no name
         return b"E" + _join([_encode_str(reference(kind)), _encode_int(key.value)])
     return b"E" + _join([_encode_str(reference(kind)), _encode_str(key.name)])
 
@@ -250,7 +250,7 @@ def _decode_dataclass(data: bytes, classes: Classes) -> Any:
     values = dict(zip(pairs[::2], pairs[1::2], strict=True))
     kind = classes.resolve(name)
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
-    # A class with other fields would make a key that equals none of those that were stored.
+    # A class with other fields would make a key that equals no stored key.
     if [field.name for field in fields if field.compare] != list(values) or not _is_stable(kind):
         raise ClassRefusedError(
             f"the class {name} has other compared fields than ({', '.join(values)}), which are stored"
@@ -276,7 +276,7 @@ def _encode_int(key: int) -> bytes:
 
 
 def _encode_number(key: Any) -> bytes | None:
-    """Encode a number by its value; None if `key` is no number whose value is known exactly."""
+    """Encode a number by its value; None if `key` is no number with an exact value."""
     if isinstance(key, numbers.Integral):
         return _encode_int(int(key))
     if isinstance(key, float):
@@ -377,7 +377,7 @@ def _decode_datetime(data: bytes) -> datetime:
 def _decode_aware_datetime(data: bytes) -> datetime:
     """Decode an aware datetime, as UTC unless its year would not exist there."""
     instant = _LONG.unpack(data)[0]
-    # Such an instant is before the year 1, or behind 9999, in UTC, and there is no `datetime` for it there.
+    # Such an instant is before the year 1, or behind 9999, in UTC, where no `datetime` represents it.
     offset = _EAST if instant < 0 else _WEST if instant > _LAST else timedelta(0)
     local = _FIRST + timedelta(microseconds=instant + offset // _MICROSECOND)
     return local.replace(tzinfo=timezone(offset) if offset else UTC)
@@ -423,7 +423,7 @@ def _refuse_key(key: Any) -> bytes:
 
 
 def _without_numpy(key: Any) -> Any:
-    """Return the Python equivalent of a scalar of NumPy, and any other key as it is.
+    """Return the Python equivalent of a scalar of NumPy, and any other key unchanged.
 
     Raises:
         UnstableKeyError: the value that the scalar equals depends on its unit.
@@ -452,7 +452,7 @@ _ENCODERS: tuple[tuple[type, Callable[[Any], bytes]], ...] = (
     (range, _encode_range),
 )
 
-# Each takes the bytes behind its tag.
+# Each takes the bytes after its tag.
 _DECODERS: dict[bytes, Callable[[bytes, Classes], Any]] = {
     b"s": lambda data, _: data.decode("utf-8", "surrogatepass"),
     b"b": lambda data, _: data,

@@ -1,7 +1,6 @@
 """`Pickles`: the policy for pickled values and for classes that stored data name, also for state.
 
-Unpickling runs code that any user who can write into the storage has chosen; `docs/security.md` describes what to
-choose.
+Unpickling runs code that any user who can write into the storage has chosen; `docs/security.md` describes the choices.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _PLAIN = {
     "pathlib._local": "PurePath PurePosixPath PureWindowsPath",  # as Python 3.13 names them
     "uuid": "SafeUUID UUID",
 }
-"""Classes that restricted mode loads besides `allowed`: they make values, and have no other effect."""
+"""Classes that restricted mode loads besides `allowed`: they create values, and have no other effect."""
 
 _PLAIN_CLASSES = frozenset((module, name) for module, names in _PLAIN.items() for name in names.split())
 _READ_ONLY = (read_only.__module__, read_only.__qualname__)  # the result of `to_unmodifiable_map`
@@ -135,7 +134,7 @@ class Pickles:
         # Own classes are found by import in every mode: they have no effect but to be values.
         if self.mode == "trusted" or is_own(reference):
             return find(reference)
-        # A worker has a `__main__` of its own, so the driver's classes are tried first.
+        # A worker has another `__main__`, so the driver's classes are tried first.
         found = (self.driver.find(reference) if self.driver else None) or loaded_class(reference)
         if found is None:
             raise ClassRefusedError(f"the class {reference} is not loaded: {_NOT_PLAIN}; {_advice(self.mode)}")
@@ -167,7 +166,7 @@ class Pickles:
 
     def _loads(self, kind: type) -> bool:
         """Return whether a process that has loaded the same modules resolves the reference of a plain class."""
-        if kind.__module__ == "__main__":  # that of a worker is another one
+        if kind.__module__ == "__main__":  # the class of a worker is another one
             return "<locals>" not in kind.__qualname__
         found = loaded_class(reference(kind))
         # A notebook may have loaded the module again.
@@ -180,7 +179,7 @@ class Pickles:
 
 
 def plain_value(name: str, content: Any) -> Any:
-    """Return the value that a pickle of a restricted storage holds as a reference to its class, and its content."""
+    """Return the value that a pickle of a restricted storage contains as a reference to its class, and its content."""
     return _plain_value(find(name), name, content)
 
 
@@ -226,7 +225,7 @@ class _Restricted:
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) in _PLAIN_CLASSES:
-            # Every Python finds the classes of paths here, also where 3.13 pickled them.
+            # Every version finds the classes of paths here, also if 3.13 pickled them.
             return getattr(importlib.import_module(module.removesuffix("._local")), name)
         if (module, name) == (by_name.__module__, by_name.__name__):
             # The function itself would return any registered object; this one asks the policy.
@@ -350,7 +349,7 @@ def _allowing(pickles: Pickles, classes: tuple[type, ...]) -> Pickles:
 
 
 def check_are_loaded(pickles: Pickles, title: str) -> None:
-    """Refuse to keep state where it could not be loaded again.
+    """Refuse to store state that could not be loaded again.
 
     Raises:
         TypeError: no pickles are loaded.

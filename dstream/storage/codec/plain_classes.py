@@ -1,9 +1,9 @@
 """Plain classes and values of NumPy, which restricted storages rebuild without permission of the user.
 
-They are the library's own values, and the dataclasses, named tuples and enums that this process has loaded, as long
-as building an instance runs no code of theirs. A user who writes into a storage chooses names and fields, and nothing
-else. Arrays and scalars of NumPy are stored by dtype, shape, order and bytes, so that loading one calls nothing that
-the store names. NumPy is imported where such a value is loaded, and nowhere else.
+They are the library's own values, and the dataclasses, named tuples and enums that this process has loaded, as long as
+building an instance runs none of their code. A user who can write to a storage controls only names and fields. Arrays
+and scalars of NumPy are stored by dtype, shape, order and bytes, so that loading one calls no function that the store
+names. NumPy is imported only when such a value is loaded.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def is_own(name: str) -> bool:
 def is_plain(kind: type) -> bool:
     """Return whether instances can be built from named fields without running code of the class.
 
-    That excludes classes with a `__del__`, with a hash or equality of their own (a set calls them), with properties
-    in place of fields, with metaclasses of their own, and the library's own classes other than its values.
+    That excludes classes with a `__del__`, with a custom hash or equality (a set calls them), with properties in place
+    of fields, with custom metaclasses, and the library's own classes other than its values.
     """
-    # Asked before the cache, which takes the hash of the class: a metaclass of the user's may have none.
+    # Checked before the cache, which hashes the class: a metaclass of the user's may have no hash.
     return is_own(reference(kind)) or (type(kind) in (type, ABCMeta, enum.EnumMeta) and bool(_is_plain(kind)))
 
 
@@ -112,7 +112,7 @@ def loaded_class(name: str) -> type | None:
 
 
 def _attributes(owner: Any) -> Mapping[str, Any]:
-    # A module may import others when it is asked for an attribute.
+    # A module may import others when an attribute is read.
     if issubclass(type(owner), types.ModuleType):  # Others only claim to be modules, such as the libraries of cffi.
         return cast(Mapping[str, Any], object.__getattribute__(owner, "__dict__"))
     return vars(owner) if isinstance(owner, type) else {}
@@ -134,7 +134,7 @@ class LoadedClasses:
         """Return the plain class that a reference names, if the driver has loaded it.
 
         Raises:
-            ClassRefusedError: its module cannot be imported here.
+            ClassRefusedError: its module cannot be imported in this process.
         """
         for known, data in self.pickled:
             if known == name:
@@ -179,7 +179,7 @@ def _pickled(kind: type) -> bytes | None:
     try:
         return pickling.dumps(kind)
     except Exception:
-        # Its methods use objects that cannot be pickled, such as a connection; the class is then not known there.
+        # Its methods use objects that cannot be pickled, such as a connection; the class is unknown there then.
         return None
 
 
@@ -198,7 +198,7 @@ def is_of_numpy(value: Any) -> bool:
 
 
 def parts_of_numpy(value: Any) -> Parts | None:
-    """Return the parts of a value of NumPy; None: its dtype holds objects or fields, or its class adds something."""
+    """Return the parts of a value of NumPy; None if its dtype has objects or fields, or its class adds attributes."""
     import numpy as np
 
     whole = slice(None)
@@ -215,7 +215,7 @@ def parts_of_numpy(value: Any) -> Parts | None:
 
 
 def from_parts(is_scalar: Any, dtype: Any, shape: Any, order: Any, data: Any) -> Any:
-    """Return the value that `parts_of_numpy` has taken apart.
+    """Return the value from the result of `parts_of_numpy`.
 
     Raises:
         ClassRefusedError: NumPy is not installed.
@@ -237,6 +237,6 @@ def from_parts(is_scalar: Any, dtype: Any, shape: Any, order: Any, data: Any) ->
     # `np.ndarray` takes a buffer that is longer than the array.
     if math.prod(shape) * kind.itemsize != len(data):
         raise ValueError(f"an array of NumPy of the shape {tuple(shape)} was stored with {len(data):,} bytes")
-    # A copy, since memory of others makes an array that cannot grow, or be written.
+    # A copy, since an array on foreign memory cannot grow, or be written.
     array = np.ndarray(tuple(shape), kind, data, order=order).copy(order="K")
     return array[()] if is_scalar is True else array

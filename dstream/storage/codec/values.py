@@ -1,4 +1,4 @@
-"""Encoding of values: msgpack with extensions that keep their types; a pickle for anything else."""
+"""Encoding of values: msgpack with extensions for their types; a pickle for anything else."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _PICKLED = b"\xc1"
 """The byte before a pickle; msgpack never uses it."""
 
 _SCALARS = frozenset({str, int, float, bool, bytes, type(None)})
-# msgpack takes these for something else although it is set to be strict (1.2.4), and never passes them to `default`.
+# msgpack converts these although it is set to be strict (1.2.4), and never passes them to `default`.
 _MISTAKEN = frozenset({bytearray, memoryview, msgpack.ExtType, msgpack.Timestamp})
 
 _pack_scalar = msgpack.Packer(strict_types=True, unicode_errors="surrogatepass").pack
 
 _MOST_NESTED = 64
-"""Levels of extensions within one another. msgpack takes 40 kB of the C stack to read each (1.2.4), of some 8 MB."""
+"""Levels of extensions within one another. msgpack uses 40 kB of the C stack to read each (1.2.4), of about 8 MB."""
 _SHORT = 128
-"""Bytes that hold less than 64 more levels, each of which takes three: these are not counted."""
+"""Bytes that cannot contain 64 more levels, each of which takes three: these are not checked."""
 
 
 class _Nesting(threading.local):
@@ -52,7 +52,7 @@ _nesting = _Nesting()
 
 
 class _Unknown(Exception):
-    """A value, or something inside it, has no form of its own and must be pickled."""
+    """A value, or a part of it, has no encoding and must be pickled."""
 
 
 @record
@@ -176,10 +176,10 @@ class ValueEncoding:
 
 
 def _large(value: str | bytes) -> bytes:
-    """Return the msgpack form of a large string or bytes: its packer copies it twice, and keeps a buffer of its size.
+    """Return the msgpack form of a large string or bytes: its packer copies it twice, and retains a buffer of its size.
 
     Raises:
-        ValueError: it has more bytes than msgpack takes.
+        ValueError: it has more bytes than msgpack supports.
     """
     data, code = (value, b"\xc6") if isinstance(value, bytes) else (value.encode(errors="surrogatepass"), b"\xdb")
     if len(data) >= 1 << 32:
@@ -188,14 +188,14 @@ def _large(value: str | bytes) -> bytes:
 
 
 def _exactly(kind: type, found: Any) -> Any:
-    """Return a value if it is of the type that is written there: others may call methods of the user's."""
+    """Return a value if it is exactly of the stored type: others may call methods of the user's."""
     if type(found) is not kind:
         raise ValueError(f"a {kind.__name__} was stored there, not a {type(found).__qualname__}")
     return found
 
 
 def _is_understood(value: Any) -> bool:
-    """Return whether the lists and dicts that msgpack packs itself hold nothing that it takes for another type."""
+    """Return whether the lists and dicts that msgpack packs itself contain nothing that it converts."""
     kind = type(value)
     if kind is dict:
         return _are_understood(value.keys()) and _are_understood(value.values())
@@ -267,7 +267,7 @@ def _encode_int(value: int) -> bytes:
     return value.to_bytes((value.bit_length() + 8) // 8, "big", signed=True)
 
 
-# The codes are stored: a new one gets a number of its own, and no number is used again.
+# The codes are stored: a new one gets a new number, and no number is reused.
 _COLLECTIONS: dict[type, int] = {tuple: 1, set: 2, frozenset: 3}
 _MAKE_COLLECTION: dict[int, Callable[[Any], Any]] = {code: kind for kind, code in _COLLECTIONS.items()}
 _RECORD, _MEMBER, _NUMPY = 20, 21, 22

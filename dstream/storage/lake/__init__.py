@@ -1,6 +1,6 @@
 """The default storage: one Delta table per collection, in a directory or an object store, without a server.
 
-Every table is readable by whatever reads Delta; only dstream may write to it. Start with `LakeStorage`.
+Every table is readable by any reader of Delta; only dstream may write to it. Start with `LakeStorage`.
 
 - `catalog`: `LakeCatalog`, the collections by name, with their descriptions.
 - `collection`: the log and the commits of a collection.
@@ -84,7 +84,7 @@ class LakeStorage:
         renewed_after_fork(self)
 
     def renew(self) -> None:
-        """Take a new lock; a forked process begins with it."""
+        """Create a new lock, for a forked process."""
         self._lock = threading.RLock()
 
     @property
@@ -94,7 +94,7 @@ class LakeStorage:
 
     @property
     def records(self) -> LakeRecords:
-        """The records beside the collections."""
+        """The records next to the collections."""
         return self._records
 
     def load_pickle(self, data: bytes) -> Any:
@@ -106,7 +106,7 @@ class LakeStorage:
         return FolderStateFiles.of(self._trust, job)
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
-        """Return the store of that name, made if there is none."""
+        """Return the store of that name, created if it does not exist."""
         check_name(name)
         codec = Codec.of(kind, name, options, self._pickles)
         shape = Shape.of(kind, name, options)
@@ -147,8 +147,8 @@ class LakeStorage:
             return self._catalog.names()
 
     def vacuum(self, older_than: float) -> int:
-        """Remove files that no reader can need, also those of destroyed collections; logs and records stay."""
-        # A vacuum takes long, so it runs without the lock, for which each call that gets a collection waits.
+        """Remove files that no reader can need, also those of destroyed collections; logs and records remain."""
+        # A vacuum is slow, so it runs without the lock, which each lookup of a collection needs.
         with self._lock:
             logs = self._catalog.logs()
         return sum(vacuum(log, older_than) for log in logs) + vacuum_records(self._folder, older_than)
@@ -167,14 +167,14 @@ def open_lake(url: str, settings: Settings) -> LakeStorage:
 
     Args:
         url: a path, or a URL such as `file:///...`, `s3://bucket/path`, `gs://...`, `az://...`.
-        settings: which pickled values are loaded; unset, all of them where only this user can write (see `trust`),
-            otherwise those of plain and allowed types. How durable an acknowledged change is.
+        settings: which pickled values are loaded; unset, all of them if only this user can write (see `trust`),
+            otherwise pickles of plain and allowed types. It also contains the durability of acknowledged changes.
 
     Raises:
-        SetupError: an object store needs the package `obstore`; a path is that of a file.
+        SetupError: an object store needs the package `obstore`; the path is a file.
     """
     if url.startswith(_REMOTE):
-        from dstream.filesystem.object_folder import ObjectFolder  # here: most storages are folders of this machine
+        from dstream.filesystem.object_folder import ObjectFolder  # imported on use: most storages are local
 
         folder: StorageFolder = ObjectFolder.opened(url.rstrip("/"))
         # It is not known which users may write into a bucket, so its pickles are not trusted.

@@ -37,20 +37,20 @@ __all__ = [
 
 _ROWS_KEPT = 2_000_000
 _FILES_KEPT = 1 << 30
-"""Bytes of the files whose buckets are kept: rows alone bound no memory, as one of them may have any size."""
+"""Bytes of the files whose buckets are cached: rows alone bound no memory, as one of them may have any size."""
 _NEW_ROWS = 8192
 """The most rows of new files of a bucket that are in a dict, above the pages of its older files."""
 _NEW_BYTES = 16 << 20
 """The most bytes of these files."""
 _BYTES_KEPT = 64 << 20
-"""Bytes above which the files of a bucket are not kept if their entries are large as well."""
+"""Bytes above which the files of a bucket are not cached if their entries are large as well."""
 
 
 class Values(Protocol):
-    """The values of a bucket by the identity of their keys: a dict of all, or an object that looks them up."""
+    """The values of a bucket by the identity of their keys: a dict, or an object that looks them up."""
 
     def get(self, key: Any, /) -> Any:
-        """Return the value of a key, None if there is none."""
+        """Return the value of a key, or None."""
         ...
 
 
@@ -59,8 +59,8 @@ class _Bucket:
     """The entries of a bucket.
 
     Attributes:
-        files: the live files when it was last brought up to date, which makes it as new as `version`.
-        older: the first of them, if they are read page by page and are not among the entries.
+        files: the live files at the last update, which makes it as new as `version`.
+        older: the first of them, if they are read page by page and are not in the entries.
         version: the commit up to which it is complete.
         entries: the values by the identity of their keys; None if the entry was removed and older files may have it.
         values: the values of all files.
@@ -84,7 +84,7 @@ class _Bucket:
 
 @record
 class _Layers:
-    """The values of a large bucket: those of new files in a dict, those of older ones in pages."""
+    """The values of a large bucket: new files in a dict, older files in pages."""
 
     entries: dict[Any, Any]
     pages: PageCache
@@ -119,9 +119,9 @@ class BucketCache:
         self._size = 0
 
     def entries(self, bucket: int, files: tuple[DataFile, ...], version: int, layout: Layout) -> Values | None:
-        """Return the values of a bucket by the identity of their keys, None if its values are too large to be kept.
+        """Return the values of a bucket by the identity of their keys, None if its values are too large to be cached.
 
-        Its contents stay the cache's own. `files` are the live ones as of the commit `version`.
+        Its contents belong to the cache. `files` are the live ones as of the commit `version`.
         """
         known = self.up_to_date(bucket, files, layout)
         if known is not None:
@@ -132,7 +132,7 @@ class BucketCache:
         return self._brought_up_to_date(bucket, self._buckets.get(bucket), files, version, layout)
 
     def up_to_date(self, bucket: int, files: tuple[DataFile, ...] | None, layout: Layout) -> Values | None:
-        """Return the values of a bucket that is known as of these live files, None if it is not."""
+        """Return the values of a bucket that is cached as of these live files, or None."""
         cached = self._buckets.get(bucket)
         # The log makes a new tuple for each change of a bucket, so its identity is the whole comparison.
         if cached is None or cached.files is not files:
@@ -148,9 +148,9 @@ class BucketCache:
     ) -> Values:
         """Read the new rows, or all of them.
 
-        Files newer than the cached version hold all that was changed since, also when they were folded
-        together with older ones meanwhile: then they hold the newest of those too. But when the oldest
-        file of all is newer, entries that were removed before have left no trace.
+        Files newer than the cached version contain all changes since, even if they were compacted with older files:
+        then they contain the newest rows of those too. But if the oldest file of all is newer, earlier removals have
+        left no trace.
         """
         # It leaves the cache first, since its dict is changed in place, and a file that was removed may stop this
         # halfway.
@@ -171,7 +171,7 @@ class BucketCache:
     def _older(self, cached: _Bucket | None, files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
         """Return the first files of a bucket as far as they are to be read page by page."""
         rows, size = sum(file.rows for file in files), _size(files)
-        # A bucket that is a dict stays one until others need its room, or others have written more than has room.
+        # A dict remains one until others need its room, or concurrent writes exceed the room.
         parts = 1 if cached is not None and not cached.older else self._parts
         if parts * rows <= self._rows_kept and size <= self._files_kept:
             return ()
@@ -185,7 +185,7 @@ class BucketCache:
         return files[:count]
 
     def _is_new(self, files: tuple[DataFile, ...], factor: int = 1) -> bool:
-        """Return whether the entries of the newest files are few enough for a dict."""
+        """Return whether the newest files have few enough entries for a dict."""
         rows = sum(file.rows for file in files)
         return rows <= factor * self._new_rows and _size(files) <= factor * _NEW_BYTES
 
@@ -205,7 +205,7 @@ class BucketCache:
     def committed(
         self, bucket: int, files: tuple[DataFile, ...], version: int, changes: Iterable[tuple[Any, Any]]
     ) -> None:
-        """Apply this process's own commit, if the bucket is known up to there.
+        """Apply this process's own commit, if the bucket is cached up to it.
 
         The last of `files` is the commit's own; a value of None means that the entry was removed.
         """
@@ -246,7 +246,7 @@ class BucketCache:
         self._buckets[bucket] = cached
         self._rows += len(cached.entries)
         self._size += cached.size
-        # The last one is dropped as well: a process that only writes would keep all that it has ever written.
+        # The last one is dropped as well: a process that only writes would cache everything that it has written.
         while self._rows > self._rows_kept or self._size > self._files_kept:
             self._drop(next(iter(self._buckets)))
 
@@ -256,7 +256,7 @@ def _size(files: tuple[DataFile, ...]) -> int:
 
 
 def _has_large_values(files: tuple[DataFile, ...]) -> bool:
-    """Return whether the entries of files take so much memory that they are better read one by one."""
+    """Return whether the entries of files are so large that they are better read one by one."""
     size, rows = _size(files), sum(file.rows for file in files)
     return size > _BYTES_KEPT and size > rows * LARGE_VALUE
 
@@ -275,22 +275,22 @@ class RecentRows:
         self._rows: dict[str, pa.RecordBatch | tuple[Any, Any]] = {}
 
     def keep(self, rows: Mapping[str, pa.RecordBatch], entries: Mapping[str, tuple[Any, Any]] | None = None) -> None:
-        """Keep the rows of files by their paths, and the entry of those that hold one; large ones are left to be read.
+        """Cache the rows of files by their paths, and the entry of single-entry files; large rows are not cached.
 
-        Keys and values of entries are texts, bytes and numbers.
+        Keys and values of entries are strings, bytes and numbers.
         """
         self._rows.update((path, batch) for path, batch in rows.items() if not takes_more(batch, _LARGEST))
         for path, entry in (entries or {}).items():
             if all(isinstance(part, int | float) or len(part) < _LARGEST // 2 for part in entry):
                 self._rows[path] = entry
-        # A dict keeps the order of insertion, so the first one is the oldest.
+        # A dict has insertion order, so the first one is the oldest.
         while len(self._rows) > _MOST:
             del self._rows[next(iter(self._rows))]
 
     def reader(self, files: Sequence[DataFile], layout: Layout) -> Read:
-        """Return the reader of these files, which are those of a bucket, oldest first.
+        """Return the reader of the files of a bucket, oldest first.
 
-        The last ones, as far as each holds an entry that is at hand, are read together in the place of the newest.
+        The last ones with a single cached entry each are read together in place of the newest.
         """
         entries: dict[Any, Any] = {}
         together: set[str] = set()
@@ -298,7 +298,7 @@ class RecentRows:
             entry = self._rows.get(file.path)
             if not isinstance(entry, tuple):
                 break
-            # The newest file is read first, so its value of a key stays.
+            # The newest file is read first, so its value of a key wins.
             entries.setdefault(*entry)
             together.add(file.path)
 
@@ -342,7 +342,7 @@ def own_copy(codec: Codec, value: Any) -> Any:
     """Return a value that its receiver may change without changing `value`."""
     if type(value) in SHARED:
         return value
-    # A value beside the type of the map may hold lists, whatever the type is.
+    # A value of another type than the map's may contain lists.
     if codec.value is not None and codec.value.is_immutable and codec.value.fits(value):
         return value
     return codec.decode_value(codec.encode_value(value))
@@ -379,7 +379,7 @@ class Positions:
         return self._starts[-1]
 
     def touched(self, start: int, stop: int) -> tuple[int, int]:
-        """Return the first file that holds items from `start` up to, not including, `stop`, and the one after the last.
+        """Return the first file with items from `start` up to, not including, `stop`, and the one after the last.
 
         An empty stretch touches the file that it is in; at the end of the list, none.
         """
@@ -392,7 +392,7 @@ class Positions:
         return self._starts[number]
 
     def parts(self, start: int, stop: int) -> Iterator[tuple[DataFile, int, int]]:
-        """Yield the files between two positions, each with the rows that belong there."""
+        """Yield the files between two positions, each with its rows in that range."""
         stop = min(stop, self.size)
         if start >= stop:
             return
@@ -402,7 +402,7 @@ class Positions:
 
 
 def rows_between(folder: StorageFolder, file: DataFile, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file from `start` up to, not including, `stop`; only row groups that hold some are read."""
+    """Yield the rows of a file from `start` up to, not including, `stop`; only row groups with such rows are read."""
     with opened(folder, file) as reader:
         offset = 0
         for group in range(reader.num_row_groups):

@@ -1,8 +1,8 @@
 """`LakeCatalog`: the names of collections, and the description of each in the metadata of its table.
 
-Every collection that was ever made has a file `names/<kind>/<name>/<generation>.json`, created once and never
-changed. The one of the highest generation counts. That a collection was destroyed is stored in its own log, so it
-ends for all handles at the same moment; the name is free then, for the next generation.
+Every collection ever created has a file `names/<kind>/<name>/<generation>.json`, created once and never changed. The
+highest generation counts. The destruction of a collection is stored in its log, so it ends for all handles at the same
+moment; the name is free then, for the next generation.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FORMAT = 2
 """The version of the format of descriptions, logs and rows."""
 
 _SETTINGS = {
-    # The log must stay whole: a handle that missed versions would take the first gap for the end.
+    # The log must be complete: a handle that missed versions would mistake a gap for the end.
     "delta.enableExpiredLogCleanup": "false",
     "delta.logRetentionDuration": "interval 36500 days",
     "delta.checkpointInterval": "500",
@@ -56,12 +56,12 @@ class Description:
     """The description of a collection, the same from its creation to its end.
 
     Attributes:
-        identity: a UUID; a collection of the same name that is made later has another one.
+        identity: a UUID; a later collection of the same name has another one.
         kind: `"map"`, `"list"` or `"cache"`.
         name: its name.
         shape: its options but the types.
-        types: what its codec was when it was made, as JSON; the log contains the current one.
-        has_mark: it was made since there are checksums: there is a file in its folder since before it had a name, and
+        types: its initial codec, as JSON; the log contains the current one.
+        has_mark: it was created since checksums exist: its folder has had a marker file since before it had a name, and
             all log entries of this library have a checksum.
     """
 
@@ -113,7 +113,7 @@ class Description:
         return Description(identity(data["id"]), kind, name, shape, data["types"], "path" in data)
 
     def codec(self, metadata: Mapping[str, Any] | None, options: Options, pickles: Pickles) -> Codec:
-        """Return the codec that the log names, or the one of the creation.
+        """Return the codec in the log, or the initial codec.
 
         Raises:
             ValueError: `options` contradict it.
@@ -159,7 +159,7 @@ class Description:
 _LONGEST = 150
 _HEAD = b'{"crc32":"'
 _MARK = f"{LOG}/_made"
-"""The file that is in the folder of a collection before its name. A name without it is that of a removed collection."""
+"""The file that is created in the folder of a collection before its name; without it the collection was removed."""
 _GENERATION = re.compile(r"names/[^/]+/[^/]+/\d+\.json")
 
 
@@ -183,14 +183,14 @@ class LakeCatalog:
         return LakeCatalog, (self._folder, self._trust)
 
     def find(self, kind: Kind, name: str) -> Description | None:
-        """Return the collection of a name, None if there is none or it was destroyed."""
+        """Return the collection of a name, None if it does not exist or was destroyed."""
         found = list(self._generations(kind, name))
         if not found or self._is_destroyed(found[-1]):
             return None
         return found[-1]
 
     def make(self, description: Description) -> Description:
-        """Return the collection of a name; it is `description`, under a new identity, if there is none."""
+        """Return the collection of a name; if it does not exist, create `description` under a new identity."""
         folder = _folder(description.kind, description.name)
         paths = self._generation_paths(folder)
         number = _number(paths[-1]) if paths else 0
@@ -206,7 +206,7 @@ class LakeCatalog:
             self._names.replace(mark, data)
             if self._names.create(path, data):
                 return made
-            # Another process was first, and its collection has a mark of its own.
+            # Another process was first, and its collection has another mark.
             self._names.delete(mark)
             newest = self._read(path)  # another process has made it, whether a listing contains it or not
         return newest
@@ -236,7 +236,7 @@ class LakeCatalog:
             for path in paths:
                 description = self._read(path)
                 found.append(self.log(description))
-                self._is_known_to_be_destroyed(description)  # Then its log is not kept.
+                self._is_known_to_be_destroyed(description)  # Then its log is not cached.
         return found
 
     def predecessors(self, description: Description) -> Iterator[CollectionLog]:
@@ -312,7 +312,7 @@ class LakeCatalog:
         if is_destroyed:
             self.forget_destroyed(description)
             return True
-        # Without this check a collection whose folder was removed would pass for an empty one.
+        # Without this check a collection whose folder was removed would count as empty.
         if log.version < 0 and description.has_mark and not log.folder.exists(_MARK):
             raise IllegalStateError(
                 f"{description.title} is damaged: there is nothing in {log.folder.url}; restore it from a backup"
@@ -362,7 +362,7 @@ def _number(path: str) -> int:
 
 
 def _quoted(name: str) -> str:
-    """Return a name as a folder; different names give different folders, also where case does not count."""
+    """Return a name as a folder; different names have different folders, also on case-insensitive file systems."""
     # `quote` leaves the tilde, which separates the digest below, and the dot, which would make `..` of a name.
     quoted = quote(name, safe=" ").replace("~", "%7E").replace(".", "%2E")
     if quoted == quoted.lower() and len(quoted) <= _LONGEST:

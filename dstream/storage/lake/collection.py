@@ -76,7 +76,7 @@ class LakeCollection:
     def input_size(self) -> InputSize:
         """Return how many rows and bytes the files have by the log; entries that were replaced since count too."""
         if "://" in self._folder.url:
-            return InputSize()  # To look for new commits there may take long.
+            return InputSize()  # The search for new commits may be slow.
         with self._log.lock:
             self._refresh()
             files = self._log.files()
@@ -85,11 +85,11 @@ class LakeCollection:
 
     @property
     def log(self) -> CollectionLog:
-        """The commits behind it."""
+        """The log of its commits."""
         return self._log
 
     def settle(self, options: Options) -> None:
-        """Compare options with those of the collection, and decide open types.
+        """Compare options with the options of the collection, and decide open types.
 
         Raises:
             ValueError: the options contradict the stored ones.
@@ -129,14 +129,14 @@ class LakeCollection:
             return self._log.has_committed(transaction, epoch)
 
     def turn(self) -> AbstractContextManager[None]:
-        """Wait until no other process is about to commit, where that is possible; nothing depends on it."""
+        """Wait until no other process is about to commit, if supported; only an optimization."""
         return turn(self._folder.url, LOG)
 
     def commit_reading(self, prepare: Callable[[], Actions | None]) -> bool:
         """Commit the result of `prepare` for the newest state; it may read live files, and runs again after a conflict.
 
         Returns:
-            False if `prepare` gave None, so that nothing was committed.
+            False if `prepare` returned None, so that nothing was committed.
         """
         with self.turn(), self._log.lock:
             while True:
@@ -150,7 +150,7 @@ class LakeCollection:
                     return True
 
     def discard_staged(self, prefix: str) -> None:
-        """Remove files whose names start in some way and that no commit names."""
+        """Remove files with a prefix that no commit names."""
         with self._log.lock:
             self._log.is_destroyed()
             # Staged files of a collection that was destroyed are removed as well, for which `refresh` would raise.
@@ -168,7 +168,7 @@ class LakeCollection:
         self._catalog.forget_destroyed(self._description)
 
     def vacuum(self, older_than: float) -> int:
-        """Remove files that no reader can need; also those of collections of this name that were destroyed.
+        """Remove files that no reader can need, including destroyed collections of this name.
 
         The journal reaches back as far as the existing files: events older than `older_than` that
         a compaction has folded are removed as well.
@@ -179,7 +179,7 @@ class LakeCollection:
         return vacuum(self._log, older_than) + sum(vacuum(log, older_than) for log in predecessors)
 
     def cut_log(self, older_than: float) -> int:
-        """Cut the beginning of the log behind a checkpoint, a few commits; see `LogTruncation`. Return how many."""
+        """Truncate a few commits of the log before a checkpoint; see `LogTruncation`. Return their number."""
         self._kept_for = older_than
         return self._cut.cut(older_than)
 
@@ -188,7 +188,7 @@ class LakeCollection:
         self._take_codec()
 
     def _take_codec(self) -> None:
-        """Follow the types of the log; and look whose folders they are, once there is something to read."""
+        """Update the types from the log; and check the owner of the folders before the first read."""
         metadata = self._log.metadata
         if not self._is_judged and self._log.version >= 0:
             self._pickles, self._codec_of = self._catalog.pickles(self._description), _NOT_READ
@@ -212,10 +212,10 @@ class LakeCollection:
         return self._layout if codec is self._codec else self._description.layout(codec)
 
     def _reading(self, read: Callable[[], T]) -> T:
-        """Run something that reads live files of the newest state, under the lock.
+        """Run a function that reads live files of the newest state, under the lock.
 
-        A file that is missing was compacted and vacuumed since the log was read; then the log contains that by now. Or
-        it is one that a job has yet to commit.
+        A missing file was compacted and vacuumed since the log was read; then the log has newer commits. Or a job has
+        yet to commit it.
         """
         while True:
             self._refresh()
@@ -224,12 +224,12 @@ class LakeCollection:
                 return read()
             except FileGoneError as error:
                 self._log.refresh()
-                # Without a newer commit nothing has taken a live file away, and another try would end the same way.
+                # Without a newer commit no live file was removed, and another attempt would fail in the same way.
                 if self._log.version == version:
                     raise self._log.not_there(str(error)) from error
 
     def _after_commit(self, version: int, tidy: Callable[[], None]) -> None:
-        """Compact and write checkpoints. The commit is made, so a failure here is only logged."""
+        """Compact and write checkpoints. The commit has succeeded, so a failure here is only logged."""
         try:
             tidy()
             if self._log.metadata is not None and is_due(self._folder, version, self._kept_for is not None):
@@ -240,7 +240,7 @@ class LakeCollection:
             _log.warning("%s could not be tidied up after a commit: %s", self._description.title, error)
 
     def _replace_files(self, old: tuple[DataFile, ...], new: tuple[DataFile, ...], begun: int) -> bool:
-        """Commit a compaction that was begun after a commit; False if one of the files is no longer live."""
+        """Commit a compaction that began after a commit; False if a file is no longer live."""
 
         def prepare() -> Actions | None:
             # One was folded or removed by another commit meanwhile, and its rows must not be written again.

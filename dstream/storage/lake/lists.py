@@ -1,7 +1,7 @@
 """`LakeList`: the items of a list in a Delta table.
 
-The order is that of the commits, then of the files in one commit, then of the rows in a file. Appending makes a
-new file; a change in the middle rewrites the files that it touches into one that replaces them.
+The order is given by the commits, then by the files in one commit, then by the rows in a file. Appending makes a new
+file; a change in the middle rewrites the files that it touches into one that replaces them.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class LakeList(LakeCollection):
                 view = _View(self, self._positions())
                 changed = self._log.changed_at(0)
             try:
-                # Without the lock: the function is the user's, may take long, and may itself change the list.
+                # Without the lock: the function is the user's, may be slow, and may itself change the list.
                 splice = change(view)
             except FileGoneError as error:
                 if not view.is_stale():
@@ -132,7 +132,7 @@ class LakeList(LakeCollection):
                 yield layout.adapted(batch)
 
     def _placed(self, file: DataFile, touched: Sequence[DataFile]) -> tuple[DataFile, ...]:
-        """Set the position of a new file to that of the first one that it replaces; an empty one is not kept."""
+        """Set the position of a new file to the position of the first file that it replaces; drop an empty file."""
         if not file.rows:
             self._folder.delete(file.path)
             return ()
@@ -183,7 +183,7 @@ class LakeList(LakeCollection):
         except FileGoneError as error:
             with self._log.lock:
                 self._refresh()
-                # No other commit has taken the files out, so no vacuum has removed them.
+                # No other commit has removed the files, so neither has a vacuum.
                 if self._log.groups.get(0, ()) is files:
                     raise self._log.missing(str(error)) from error
             return False
@@ -246,7 +246,7 @@ def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 
 def _newest_small(files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
-    """Return the last files that have few items, or about as many as those after them together."""
+    """Return the last files that have few items, or about the same number as all later files together."""
     first, rows = len(files), 0
     # Files of about equal size are folded together, so that each item is copied a logarithmic number of times.
     while first > 0 and files[first - 1].rows <= max(_SMALL_ROWS, rows):

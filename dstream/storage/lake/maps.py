@@ -1,7 +1,7 @@
 """`LakeMap`: the entries of a map or a cache in a Delta table, and its journal of changes.
 
-Commits append: each writes the new rows of a bucket into a small file, and newer rows win. `caches` keeps rows that
-were read, `merge` keeps the files few, `staging` writes the results of jobs.
+Commits append: each writes the new rows of a bucket into a small file, and newer rows win. `caches` has rows that were
+read, `merge` compacts files, `staging` writes the results of jobs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ROW_BITS = 32
 
 
 def first_version(since: int) -> int:
-    """Return the first commit that may hold events after an offset."""
+    """Return the first commit that may contain events after an offset."""
     return max((since >> _ROW_BITS) - 1, 0)
 
 
@@ -63,7 +63,7 @@ def read_journal(
     An offset is made of the commit and the row in it, both counted from one so that none is 0.
 
     Raises:
-        IllegalStateError: a vacuum has removed events that were asked for.
+        IllegalStateError: a vacuum has removed requested events.
     """
     for version, timestamp, files in commits:
         offset = (version + 1) << _ROW_BITS
@@ -74,10 +74,10 @@ def read_journal(
 
 
 def journal_before(commits: Iterator[Addition], when: int) -> int:
-    """Return the offset of the last event of the first of some commits that was made before a time; 0: none was.
+    """Return the offset of the last event of the newest commit before a time; 0 if there is none.
 
     Args:
-        commits: all there are, the newest one first.
+        commits: all commits, the newest first.
         when: milliseconds since 1970.
     """
     offsets = (
@@ -92,9 +92,9 @@ def journal_reach(commits: Iterator[Addition], since: int, most: int | None) -> 
     """Return the offset of the last event, or of the `most`-th one after `since` if it is earlier.
 
     Args:
-        commits: from that of `since` on; without `most` the newest one first.
-        since: where to begin.
-        most: how many events are counted; None: all.
+        commits: from the commit of `since` on; without `most` the newest first.
+        since: the offset to begin after.
+        most: the maximal number of events; None: unlimited.
     """
     reached, left = since, most
     for version, _, files in commits:
@@ -110,7 +110,7 @@ def journal_reach(commits: Iterator[Addition], since: int, most: int | None) -> 
 
 
 def events_after(commits: Iterator[Addition], since: int) -> int:
-    """Return how many events some commits have whose offsets are larger than `since`."""
+    """Return the number of events in commits whose offsets are larger than `since`."""
     firsts = ((version + 1 << _ROW_BITS, sum(file.rows for file in files)) for version, _, files in commits)
     return sum(max(0, first + rows - max(first, since)) for first, rows in firsts)
 
@@ -147,7 +147,7 @@ _MOST_COUNTED = 100
 
 
 def _opened(catalog: LakeCatalog, description: Description, asked: Options) -> LakeMap:
-    """Return a handle in this process, with the types as they are by now."""
+    """Return a handle in this process, with the current types."""
     opened = LakeMap(catalog, description)
     opened.settle(asked)
     return opened
@@ -183,7 +183,7 @@ class LakeMap(LakeCollection):
         return [own_copy(codec, value) for value in found]
 
     def _at_hand(self, key: Any) -> Any:
-        """Return the value of a key whose bucket was read before, None if that does not answer it.
+        """Return the value of a key from the cache, None if it is not cached.
 
         This is `get_many` for one key without its detours: 3 microseconds instead of 5.
         """
@@ -208,7 +208,7 @@ class LakeMap(LakeCollection):
         return [(bucket_of(encode(key), buckets), identity(key)) for key in keys]
 
     def _values(self, places: Sequence[tuple[int, Any]]) -> list[Any]:
-        """Return the values of keys as the cache holds them, or as they are looked up in a huge bucket."""
+        """Return the values of keys from the cache, or from a lookup in a huge bucket."""
         groups, version, layout = self._log.groups, self._log.version, self._layout
         known: dict[int, Values] = {}
         for bucket in {bucket for bucket, _ in places}:
@@ -230,7 +230,7 @@ class LakeMap(LakeCollection):
                 with self._log.lock:
                     olds = self._reading(lambda: self._values(places))
                     version, codec = self._log.version, self._codec
-                # Without the lock: the function is the user's, may take long, and may itself change the map.
+                # Without the lock: the function is the user's, may be slow, and may itself change the map.
                 news = change([own_copy(codec, value) for value in olds])
                 if len(news) != len(keys):
                     title = self._description.title
@@ -248,7 +248,7 @@ class LakeMap(LakeCollection):
                     return [own_copy(codec, value) for value in olds]
 
     def _committed(self, change: Change, places: list[tuple[int, Any]], olds: list[Any], version: int) -> bool:
-        """Commit a change; False, with nothing left behind, if an old value has changed."""
+        """Commit a change; False, without a trace, if an old value has changed."""
         with self._log.lock:
             if not self._published(change, places, olds, version):
                 return False
@@ -259,16 +259,16 @@ class LakeMap(LakeCollection):
         return True
 
     def _published(self, change: Change, places: list[tuple[int, Any]], olds: list[Any], version: int) -> bool:
-        """Write the change and make it the next commit; other commits that leave its keys alone do not matter.
+        """Write the change and make it the next commit; commits of other keys do not conflict.
 
-        Written files stay if the commit failed halfway: an object store may still carry it out.
+        Written files remain if the commit failed halfway: an object store may still complete it.
         """
         log, begun = self._log, version
         while True:
             try:
                 self._refresh()
                 known, version = version, log.version
-                # Other keys of the bucket may have changed: only the values that the function has seen count.
+                # Other keys of the bucket may have changed: only the values that the function has read count.
                 if version != known and not self._unchanged(places, olds):
                     change.discard(self._folder)
                     return False
@@ -281,7 +281,7 @@ class LakeMap(LakeCollection):
             except BaseException:
                 change.discard(self._folder)
                 raise
-            # A class of a value that is encoded here may itself have changed the map.
+            # The class of an encoded value may itself have changed the map.
             if log.version == version and log.publish(actions):
                 self._take_codec()
                 return True
@@ -321,10 +321,10 @@ class LakeMap(LakeCollection):
         return size
 
     def splits(self, parallelism: int) -> Sequence[EntrySplit]:
-        """Divide the entries as they are now, whole buckets at a time."""
+        """Divide the current entries by complete buckets."""
         with self._log.lock:
             self._refresh()
-            # Whole buckets, since only all files of one show which row of a key is the newest.
+            # Complete buckets, since only all files of a bucket show the newest row of a key.
             groups = grouped(self._log.groups, parallelism)
             return [LakeEntrySplit(self._description.title, self._folder, self._layout, group) for group in groups]
 
@@ -342,7 +342,7 @@ class LakeMap(LakeCollection):
             return last_offset(self._log.version)
 
     def journal_reach(self, since: int, most: int | None = None) -> int:
-        """Look into the newest commit with events, or into those after `since` as far as they are counted."""
+        """Read the newest commit with events, or the commits after `since` as far as they are counted."""
         with self._log.lock:
             self._refresh_journal()
             commits = additions(self._log, first_version(since), newest_first=most is None)
@@ -362,7 +362,7 @@ class LakeMap(LakeCollection):
         return shown_offset(offset)
 
     def journal_before(self, when: int) -> int:
-        """Look at the commits, the newest first."""
+        """Search the commits, the newest first."""
         with self._log.lock:
             self._refresh_journal()
             return journal_before(additions(self._log, 0, newest_first=True), when)
@@ -380,7 +380,7 @@ class LakeMap(LakeCollection):
         merge: Merge | None = None,
         replace: bool = False,
     ) -> WriteJob[MapWriter]:
-        # A run without a name has one of its own in the log, so that its commit can be tried again.
+        # A run without a name gets a unique one in the log, so that its commit can be retried.
         return self._job(uuid.uuid4().hex if job is None else job, epoch, None if replace else merge, replace)
 
     def _job(self, name: str | None, epoch: int, merge: Merge | None, replace: bool) -> LakeMapJob:
@@ -407,7 +407,7 @@ class LakeMap(LakeCollection):
                 self._fold(bucket, fold_small)
 
     def _fold(self, bucket: int, fold: Callable[..., Fold]) -> bool:
-        """Fold files of a bucket; False if another commit has taken one of them away meanwhile."""
+        """Compact files of a bucket; False if another commit has removed one of them meanwhile."""
         with self._log.lock:
             files, layout, begun = self._log.groups[bucket], self._layout, self._log.version
         try:

@@ -60,12 +60,12 @@ Rows = tuple[list[Any], list[Any]]
 
 @record
 class MergePlan:
-    """The way in which a job treats the existing entries.
+    """The strategy of a job for existing entries.
 
     Attributes:
-        merge: makes one value of the existing one and the new one; None if the new one replaces it.
-        replace: entries that the job does not write disappear.
-        journal: old values are kept.
+        merge: merges the existing value with the new one; None if the new one replaces it.
+        replace: entries that the job does not write are removed.
+        journal: old values are recorded.
     """
 
     merge: Merge | None
@@ -95,7 +95,7 @@ def merge_bucket(
     plan: MergePlan,
     prefix: str,
 ) -> DataFile | None:
-    """Write the rows of a bucket as they are to be committed; None if there are none.
+    """Write the rows of a bucket to commit; None if there are none.
 
     Args:
         folder: where files are.
@@ -110,9 +110,9 @@ def merge_bucket(
     with DataWriter(folder, layout.schema, bucket, prefix) as writer:
         rows = _Runs(writer, layout.is_sorted)
         for keys, values in _rows(folder, new):
-            # Taken out, so that a job that replaces everything removes the rest.
+            # Popped, so that a job that replaces everything removes the rest.
             before = [olds.pop(key, (None, None))[1] for key in identities(layout, keys)]
-            if isinstance(plan.merge, Revision):  # Keys that are no longer there get no value.
+            if isinstance(plan.merge, Revision):  # Keys that are absent get no value.
                 keys, before, values = _present(keys, before)
             rows.write(layout.entries(keys, _merged(layout, keys, before, values, plan), before))
         rows.end()
@@ -120,7 +120,7 @@ def merge_bucket(
             gone = list(olds.values())
             writer.write(layout.entries([key for key, _ in gone], [None] * len(gone), [value for _, value in gone]))
     if not writer.file.rows:
-        # The writer makes its file before it is known whether there are rows.
+        # The writer creates its file before it is known whether there are rows.
         folder.delete(writer.file.path)
         return None
     return writer.file
@@ -208,7 +208,7 @@ def _rows(folder: StorageFolder, new: tuple[DataFile, Layout] | None) -> Iterato
 
 
 def _present(keys: list[Any], olds: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-    """Return the keys that have a value, their values, and again these as the values written in their place."""
+    """Return the keys that have a value, and their values twice: also as the written values."""
     there = [row for row, old in enumerate(olds) if old is not None]
     values = [olds[row] for row in there]
     return [keys[row] for row in there], values, values
@@ -217,7 +217,7 @@ def _present(keys: list[Any], olds: list[Any]) -> tuple[list[Any], list[Any], li
 def _merged(layout: Layout, keys: list[Any], olds: list[Any], values: list[Any], plan: MergePlan) -> list[Any]:
     if plan.merge is None:
         return values
-    # A merge function may change the old value it gets; the journal wants it as it was.
+    # A merge function may change the old value; the journal needs the original.
     given = [own_copy(layout.codec, old) for old in olds] if plan.journal else olds
     assert not isinstance(plan.merge, Update)  # `update_bucket` has these.
     if isinstance(plan.merge, Revision):
@@ -256,7 +256,7 @@ def write_portions(
     prefix: str,
     is_sorted: bool = False,
 ) -> DataFile:
-    """Write `some` rows, at least one, and those of later portions into a new file that no reader sees yet."""
+    """Write `some` rows, at least one, and the rows of later portions into a new file, invisible for readers."""
     if not portions.has_more():
         return write_parts(folder, in_parts(encode, some), bucket, prefix)
     with DataWriter(folder, layout.schema, bucket, prefix) as writer:
@@ -283,7 +283,7 @@ class _Runs:
         self._size = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take rows; large ones are written as they are, since sorting copies them."""
+        """Add rows; large batches are written unsorted, since sorting copies them."""
         size = batch.nbytes
         if self._size + size > _RUN_BYTES:
             self.end()
@@ -294,7 +294,7 @@ class _Runs:
             self._size += size
 
     def end(self) -> None:
-        """Write the rows that were taken."""
+        """Write the added rows."""
         if self._run:
             table = sorted_by_key(pa.Table.from_batches(self._run))
             self._run, self._size = [], 0
@@ -387,7 +387,7 @@ class LakeEntryWriter:
 
 def _batch(layout: Layout, entries: Sequence[tuple[Any, Any]]) -> pa.RecordBatch:
     keys, values = [key for key, _ in entries], [value for _, value in entries]
-    # A look at the types in C spares most entries a call each.
+    # A check of the types in C saves a call for most entries.
     if layout.codec.strict or type(None) in {*map(type, keys), *map(type, values)}:
         for key, value in entries:
             layout.codec.checked(key, value)
@@ -395,7 +395,7 @@ def _batch(layout: Layout, entries: Sequence[tuple[Any, Any]]) -> pa.RecordBatch
 
 
 MAX_FILES = 64
-"""The number of files of a bucket before some are folded."""
+"""The number of files of a bucket before a compaction."""
 
 _SMALL_ROWS = 1024
 _SORTED_BYTES = 1 << 30
@@ -404,7 +404,7 @@ _SHORTEST_RUN = MAX_FILES // 2
 Fold = tuple[tuple[DataFile, ...], tuple[DataFile, ...]]
 """Files, and those that replace them."""
 Reader = Callable[[Sequence[DataFile], Layout], Read]
-"""Makes the reader of files of a bucket, oldest first."""
+"""Function that returns the reader of files of a bucket, oldest first."""
 
 
 def _plainly(files: Sequence[DataFile], layout: Layout) -> Read:
@@ -417,13 +417,13 @@ def fold_small(folder: StorageFolder, files: tuple[DataFile, ...], layout: Layou
     if 4 * sum(file.rows for file in files[1:]) > files[0].rows:
         return fold_all(folder, files, layout, reader)
     run = _newest_run(files)
-    # Rows of removed entries stay, since files older than the run may hold the entries.
+    # Rows of removed entries remain, since older files may contain the entries.
     rows = (batch for _, batch in newest_rows(folder, run, layout, keep_removed=True, read=reader(run, layout)))
     return run, _one_file(folder, run, layout, rows)
 
 
 def _newest_run(files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
-    """Return the newest files that have about as many rows as each other, without the oldest of all."""
+    """Return the newest files of about equal size, without the oldest of all."""
     first, rows = len(files), 0
     while first > 1 and files[first - 1].rows <= max(_SMALL_ROWS, 2 * rows):
         first -= 1
@@ -440,7 +440,7 @@ def fold_all(folder: StorageFolder, files: tuple[DataFile, ...], layout: Layout,
 def _one_file(
     folder: StorageFolder, files: Sequence[DataFile], layout: Layout, rows: Iterable[pa.RecordBatch], sort: bool = False
 ) -> tuple[DataFile, ...]:
-    """Write rows into one file that takes the place of the newest of `files`; no rows need no file.
+    """Write rows into one file that replaces the newest of `files`; no rows need no file.
 
     Old values belong to the journal, which reads the files that were folded, so they are left out.
     """
@@ -453,10 +453,10 @@ def _one_file(
     if can_sort and (sort or table.num_rows > ROWS_IN_GROUP) and table.nbytes <= _SORTED_BYTES:
         table = sorted_by_key(table)
     written = write_parts(folder, table.combine_chunks().to_batches(), files[-1].bucket)
-    # With the version of the newest input it stays older than commits of others meanwhile, which then win.
+    # With the version of the newest input it is older than concurrent commits, which win.
     return (written._replace(version=files[-1].version),)
 
 
 def has_removed_rows(folder: StorageFolder, file: DataFile, layout: Layout) -> bool:
-    """Return whether a file holds rows of removed entries."""
+    """Return whether a file has rows of removed entries."""
     return any(layout.removed(batch).true_count for batch in batches(folder, file, ["_del"]))

@@ -1,7 +1,7 @@
 """Look-ups of single keys in files: pages of rows, sorted by key, cached by their bytes.
 
-A page is a row group of a file whose row groups follow each other by key, as the statistics of Parquet show. Any other
-file is one page: its rows are sorted when they are read, or found by a hash where keys have no order in a column.
+A page is a row group of a file whose row groups are ordered by key, according to the statistics of Parquet. Any other
+file is one page: its rows are sorted when they are read, or found by a hash if keys have no order in a column.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _HASHED = 8192
 _MOST_NULLS = 8192
 """Rows whose nulls are shared by all pages; those of larger pages belong to these, or they would never be released."""
 _WORD = 8
-"""Bytes of a text that are compared at once."""
+"""Bytes of a string that are compared at once."""
 _FOOTER = -1
-"""In the place of the number of a page."""
+"""Used instead of the number of a page."""
 
 MISSING = object()
 """The result of a look-up in files without a row of the key."""
@@ -69,17 +69,17 @@ class PageCache:
         self.size = 0
 
     def get(self, files: Sequence[DataFile], layout: Layout, key: Any) -> Any:
-        """Return the value of a key by its identity in the newest of some files with a row of it.
+        """Return the value of a key by its identity in the newest file with a row of it.
 
         Args:
-            files: those of a bucket, oldest first.
+            files: the files of a bucket, oldest first.
             layout: the meaning of their columns.
             key: the identity of the key.
 
         Returns:
             The value; None if the entry was removed, `MISSING` if no file has a row of the key.
         """
-        if layout is not self._layout:  # Pages find keys and make values by the types that the map has by now.
+        if layout is not self._layout:  # Pages find keys and make values by the current types of the map.
             self.clear()
             self._layout = layout
         for file in reversed(files):
@@ -178,11 +178,11 @@ class _FilePages:
     """The pages of a file, and which keys each may have.
 
     Attributes:
-        path: that of the file.
+        path: the path of the file.
         metadata: its footer.
-        kind: the type of the keys that have an order, None if there are none.
-        groups: the row groups of each page; none if rows are too large for pages: then the file is read for each key.
-        pages: those that are cached.
+        kind: the type of the ordered keys, or None.
+        groups: the row groups of each page; empty if rows are too large for
+        pages: then the file is read for each key. pages: the cached pages.
         is_used: whether a key was looked up since this was set to False.
     """
 
@@ -230,7 +230,7 @@ class _FilePages:
 
 
 class _Bound(NamedTuple):
-    """The bounds of the keys of a row group; other keys may be beside them."""
+    """The bounds of the keys of a row group, which may also have keys of other types."""
 
     low: Any
     high: Any
@@ -264,7 +264,7 @@ def _runs(bounds: list[_Bound]) -> list[_Run]:
 
 
 class _Page:
-    """Rows of a file; by key, and those beside the column of keys behind, if keys have an order.
+    """Rows of a file; if keys have an order, sorted by key, followed by rows whose key is not in the column.
 
     Attributes:
         layout: the meaning of the columns.
@@ -292,7 +292,7 @@ class _Page:
         self.is_used = False
 
     def row_of(self, key: Any) -> int:
-        """Return the row of a key by its identity, -1 if there is none."""
+        """Return the row of a key by its identity, or -1."""
         if self._find is not None and type(key) is self._kind:
             row = self._find(key)
             if row >= 0:
@@ -319,7 +319,7 @@ class _Page:
 
 
 def _sharing_nulls(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows whose columns without a value are those of other pages: they have four bytes for each row."""
+    """Return rows whose columns without a value are shared with other pages: they have four bytes for each row."""
     columns = [_nulls().slice(0, rows.num_rows) if _is_shared(column) else column for column in rows]
     return pa.RecordBatch.from_arrays(columns, rows.schema.names)
 
@@ -345,7 +345,7 @@ def _ints(keys: pa.Array) -> Callable[[int], int]:
 
 
 def _texts(keys: pa.Array) -> Callable[[Any], int]:
-    """Return the search among texts, or bytes: in UTF-8 both have the order of their bytes."""
+    """Return the search among strings, or bytes: in UTF-8 both have the order of their bytes."""
     count = len(keys)
     offsets = memoryview(keys.buffers()[1]).cast("i")[keys.offset : keys.offset + count + 1]
     data = memoryview(keys.buffers()[2] or b"")
@@ -380,11 +380,11 @@ def _shared(first: bytes, last: bytes) -> bytes:
 
 
 def _words(data: memoryview, offsets: Any, start: int) -> Any:
-    """Return the first bytes of sorted texts behind their common prefix, as numbers of the same order.
+    """Return the first bytes of sorted strings after their common prefix, as numbers of the same order.
 
-    A comparison of two texts costs 0.4 us, one of two numbers 0.03.
+    A comparison of two strings costs 0.4 us, of two numbers 0.03.
     """
-    import numpy as np  # here: most programs look up no key of a large map
+    import numpy as np  # imported on use: most programs look up no key of a large map
 
     ends, letters = np.asarray(offsets, np.int64), np.frombuffer(bytes(data) + b"\0", np.uint8)
     words = np.zeros(len(ends) - 1, np.uint64)
@@ -421,9 +421,9 @@ def _view(column: Any, form: Any) -> Any:
 
 
 def _plain_values(layout: Layout, rows: pa.RecordBatch) -> Callable[[int], Any] | None:
-    """Return the reader of a value of a row without a batch of its own; None if values need one."""
+    """Return the reader of a value of a row without a separate batch; None if values need one."""
     kind = layout.codec.value
-    # A bool, and a text of a class, are read as any other value.
+    # A bool, and a string of a class, are read as any other value.
     if kind is None or kind.hint not in tuple(_FORMS) or "value" not in rows.schema.names:
         return None
     column = rows.column("value")
@@ -437,4 +437,4 @@ def _plain_values(layout: Layout, rows: pa.RecordBatch) -> Callable[[int], Any] 
 
 
 _FORMS = {int: "q", float: "d", str: "", bytes: ""}
-"""The types whose values `as_py` gives, and how memory has those of numbers."""
+"""The types whose values `as_py` returns, with the memory format of numbers."""

@@ -3,13 +3,13 @@
 dstream record <crc32>{"number":7,"version":4,"token":"...","before":"..."}
     <data>
 
-The number counts the files of a name and becomes their names. The version is the number that readers get: it starts
-again when a record was removed, which is a file of version 0. The token is of one write alone, and `before` has those
-of the files before this one, the newest first: so a writer finds out whether its own file was the next one.
+The number counts the files of a name and is their file name. The version is returned to readers: it restarts after the
+removal of a record, which is a file of version 0. The token is unique to a write, and `before` has the tokens of the
+previous files, the newest first: so a writer can determine whether its own file was the next one.
 
-The process that creates the file with the next number has written. Older files are removed, so a number can be free
-that was taken long ago: a writer that was stopped meanwhile may create it. The file with the highest number is
-therefore the one that counts, and a writer that finds a higher one than its own asks its history.
+The process that creates the file with the next number has written. Older files are removed, so a number that was taken
+long ago can be free: a writer that was paused meanwhile may create it. Therefore only the file with the highest number
+counts, and a writer that finds a higher number than its own checks its history.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ __all__ = ["KEPT", "RECORDS", "REMOVED", "LakeRecords", "files_by_name", "number
 
 
 KEPT = 3
-"""The number of files of a record that stay, so that most readers find the one that they have seen in a listing."""
+"""The number of files of a record that are retained, so that most readers find the file of their listing."""
 
 RECORDS = "records"
-"""The folder of all records in that of the storage."""
+"""The folder of all records in the folder of the storage."""
 REMOVED = "removed"
 """Is in the folder of a record before its first removal, so that listing names need not read the others."""
 
@@ -47,18 +47,18 @@ _MOST_FILES = 10**20 - 2
 _LONGEST_HEADER = 10_000
 _DIGITS = 12
 _REMEMBERED = 128
-"""The most writes that may follow one whose outcome its writer does not know yet."""
+"""The maximal number of writes after a write whose outcome is unknown to its writer."""
 _TOKENS = re.compile(rf"(?:[0-9a-f]{{{_DIGITS}}})*")
 
 
 class RecordFile(NamedTuple):
-    """One file of a record.
+    """File of a record.
 
     Attributes:
-        number: which file of its name it is, from 1 on.
-        version: that of the record; 0 if it was removed.
-        token: of this write alone.
-        before: the tokens of the files before it, the newest first.
+        number: the number of the file, from 1 on.
+        version: the version of the record; 0 if it was removed.
+        token: unique to this write.
+        before: the tokens of the previous files, the newest first.
         data: the contents of the record.
     """
 
@@ -95,9 +95,9 @@ def parsed_record(name: str, data: bytes, number: int | None = None) -> RecordFi
     """Return the parsed contents of a file of a record.
 
     Args:
-        name: that of the record.
+        name: the name of the record.
         data: the bytes of the file.
-        number: of the file; None if the file itself contains it.
+        number: the number of the file; None if the file itself contains it.
 
     Raises:
         ValueError: the contents are damaged; or another error of `NOT_UNDERSTOOD`.
@@ -165,7 +165,7 @@ class LakeRecords:
         return there == version - 1 and self._put(name, RecordFile.behind(newest, version, data), KEPT)
 
     def names(self, prefix: str = "") -> list[str]:
-        """Return the names of the folders that hold a record."""
+        """Return the names of the folders that contain a record."""
         check_prefix(prefix)
         top, _, _ = f"{RECORDS}/{prefix}".rpartition("/")
         files = files_by_name(NamedFolder(self._folder, self._folder.title).paths(top))
@@ -173,7 +173,7 @@ class LakeRecords:
         return sorted(name for name, there in found.items() if REMOVED not in there or self.read(name) is not None)
 
     def remove(self, name: str) -> None:
-        """Create a next file of version 0, which stays."""
+        """Create a next file of version 0, which is retained."""
         check_record(name)
         while (newest := self._newest(name)) is not None and newest.version:
             # The mark is written first, or a crash in between would leave a removed record among the names.
@@ -186,7 +186,7 @@ class LakeRecords:
         check_record(name)
         folder, place = self._folder_of(name), place_of(name)
         for path in list(folder.paths(place)):
-            if "/" not in path[len(place) + 1 :]:  # A folder below has a name of its own.
+            if "/" not in path[len(place) + 1 :]:  # A folder below belongs to another name.
                 folder.delete(path)
         folder.delete_folder(place)
 
@@ -210,7 +210,7 @@ class LakeRecords:
         return NamedFolder(self._folder, f"record {name!r}")
 
     def _newest(self, name: str) -> RecordFile | None:
-        """Return the file that counts; None if there is none."""
+        """Return the newest file; None if there is none."""
         if self._trust.is_judging:
             self._unjudged.add(name)
         folder = self._folder_of(name)
@@ -234,7 +234,7 @@ class LakeRecords:
                 raise _damaged(folder, record_path(name, number), "is missing")
 
     def _last_created(self, folder: NamedFolder, name: str) -> RecordFile | None:
-        """Return the file that was created last, as far as that was kept in mind: it may be an older one."""
+        """Return the last created file, as far as recorded: it may be an older one."""
         data = folder.last_created(place_of(name))
         try:
             return None if data is None else parsed_record(name, data)
@@ -256,14 +256,14 @@ class LakeRecords:
         there = _listed(folder, name)
         # Where the number was taken and removed long ago, creating the file succeeds, and a higher number exists.
         is_next = (is_created and there[-1:] == [made.number]) or self._is_own(folder, name, made)
-        if is_next:  # oldest first, so that one which is left is never older than one that was removed
+        if is_next:  # oldest first, so that a remaining file is never older than a removed one
             remove_quietly(folder, [record_path(name, number) for number in there if number <= made.number - kept])
         elif is_created:
             remove_quietly(folder, [path])
         return is_next
 
     def _is_own(self, folder: NamedFolder, name: str, made: RecordFile) -> bool:
-        """Look into the newest file. A request to an object store that was sent twice meets its own file, for example.
+        """Check the newest file. For example, a request to an object store that was sent twice finds its own file.
 
         Raises:
             EngineError: too much was written since.
@@ -298,7 +298,7 @@ class _Seen:
 def _listed(folder: NamedFolder, name: str) -> list[int]:
     """Return the numbers of the files of a record, in order.
 
-    Linux lists a folder of so few files in one step, so whatever else happens the highest number is among them.
+    Linux lists a folder of so few files atomically, so the highest number is always among them.
     """
     place = place_of(name)
     return numbers_in(path[len(place) + 1 :] for path in folder.paths(place))

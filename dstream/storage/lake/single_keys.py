@@ -1,7 +1,7 @@
 """Changes of single keys in one commit, their small data files, and the lookup of single keys.
 
-Most puts write a Parquet file of one row. Files of two entries differ in the key and the value alone, if these have the
-same types and take as many bytes. So the bytes that pyarrow has written once for such an entry serve the next ones.
+Most puts write a Parquet file of one row. Files of two entries differ only in the key and the value, if these have the
+same types and lengths. So the bytes that pyarrow has written once for such an entry are a template for the next ones.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _KEYS = frozenset({str, int, bytes})
 
 
 class _Form(NamedTuple):
-    """A file without the key and the value: the bytes before, between and behind them."""
+    """A file without the key and the value: the bytes before, between and after them."""
 
     before: bytes
     between: bytes
@@ -58,10 +58,10 @@ class SingleEntries:
         self._forms: dict[tuple[int, int], _Form | None] = {}
 
     def file(self, layout: Layout, key: Any, value: Any) -> bytes | None:
-        """Return the file that pyarrow would make for an entry, None if it is to make it itself.
+        """Return the file that pyarrow would write for an entry, None if pyarrow has to write it.
 
-        That is for keys and values without a plain form in bytes, and for lengths that were not seen before: texts of
-        a thousand lengths would have as many forms, each used once.
+        This applies to keys and values without a plain form in bytes, and to new lengths: strings of a thousand lengths
+        would need a thousand templates, each used once.
         """
         if layout is not self._layout:
             self._layout, self._forms = layout, {}
@@ -72,11 +72,10 @@ class SingleEntries:
         form = self._forms.get(lengths)
         if form is None:
             if lengths not in self._forms:
-                # All are removed at once: those in use are added again with their next two entries, and no order has to
-                # be kept.
+                # All are removed at once: forms in use are added again with their next two entries, and need no order.
                 if len(self._forms) == _MOST_FORMS:
                     self._forms.clear()
-                # The first entry of a length makes no form, which is dearer than the file that it would spare.
+                # The first entry of a length makes no form, which costs more than the file that it would save.
                 self._forms[lengths] = None
                 return None
             form = self._forms[lengths] = _form(layout, key, value, cells)
@@ -84,7 +83,7 @@ class SingleEntries:
 
 
 def _cells(layout: Layout, key: Any, value: Any) -> tuple[bytes, bytes] | None:
-    """Return a key and a value as the pages of a file hold them; None if one is not stored in its column."""
+    """Return a key and a value as in the pages of a file; None if one is not stored in its column."""
     kinds, codec = (type(key), type(value)), layout.codec
     if is_large(value):
         return None  # A form is made by copies of the value.
@@ -105,7 +104,7 @@ _CELLS: dict[type, Callable[[Any], bytes]] = {
     float: struct.Struct("<d").pack,
     bool: lambda value: b"\1" if value else b"\0",
 }
-"""The types with a plain form, which is that of PLAIN in Parquet behind the length of a text."""
+"""The types with a plain form, which is PLAIN in Parquet after the length of a string."""
 
 _OTHERS: dict[type, Callable[[int], Any]] = {
     str: lambda length: "~" * length,
@@ -114,11 +113,11 @@ _OTHERS: dict[type, Callable[[int], Any]] = {
     float: lambda _: -0.5,
     bool: lambda _: False,
 }
-"""Values of some length that are others than those in use, as a rule."""
+"""Values of a length that usually differ from the values in use."""
 
 
 def _form(layout: Layout, key: Any, value: Any, cells: tuple[bytes, bytes]) -> _Form | None:
-    """Take the form from the file of another entry; None if it does not give that of this one.
+    """Derive the form from the file of another entry; None if it does not reproduce the file of this one.
 
     So a pyarrow that writes more about values, such as the least of them, would be noticed.
     """
@@ -189,7 +188,7 @@ class Change:
         return codec
 
     def written(self, folder: StorageFolder, layout: Layout) -> tuple[DataFile, ...]:
-        """Return one file per bucket that holds the changes by a layout."""
+        """Return one file per bucket with the changes."""
         if layout != self._layout:
             self.discard(folder)
             for bucket, changes in self.by_bucket.items():
@@ -223,11 +222,11 @@ def _encoded(layout: Layout, changes: Sequence[Changed]) -> pa.RecordBatch:
 
 
 def look_up(folder: StorageFolder, files: Sequence[DataFile], layout: Layout, keys: Sequence[Any]) -> dict[Any, Any]:
-    """Return the values of some keys; those without one are left out.
+    """Return the values of `keys`; absent keys are left out.
 
     Files are read from the newest to the oldest until every key was met. Of a file, the key columns are read
-    row group by row group; the values only where a key is found. Keys are given and returned by their
-    identities (`codec.keys`), `files` oldest first.
+    row group by row group; the values only where a key is found. Keys are passed and returned by their identities
+    (`codec.keys`), `files` oldest first.
     """
     missing = set(keys)
     found: dict[Any, Any] = {}
@@ -238,14 +237,14 @@ def look_up(folder: StorageFolder, files: Sequence[DataFile], layout: Layout, ke
             missing.discard(key)
             if not removed:
                 found[key] = value
-    # pyarrow would keep the memory of large values for itself.
+    # pyarrow would retain the memory of large values.
     if any(map(is_large, found.values())):
         release_memory()
     return found
 
 
 def matches(folder: StorageFolder, file: DataFile, layout: Layout, keys: list[Any]) -> list[tuple[Any, Any, bool]]:
-    """Return the rows of a file with one of some keys: the key, the value, and whether the entry was removed."""
+    """Return the rows of a file with one of the keys: the key, the value, and whether the entry was removed."""
     codec = layout.codec
     named = [codec.decode_key(known[0]) if type(known) is tuple else known for known in keys]
     typed, escaped = (physical(column).drop_null() for column in codec.key_columns(named))
@@ -285,16 +284,16 @@ def _are_elsewhere(group: Any, keys: pa.Array) -> bool:
 def is_left_out(highest: Any) -> bool:
     """Return whether the statistics of a row group may lack the largest of its keys.
 
-    One of more than 4 KB is not written, and some versions of pyarrow (14) read it as an empty text. A smallest one
-    that is empty does no harm.
+    One of more than 4 KB is not written, and some versions of pyarrow (14) read it as an empty string. An empty minimum
+    is harmless.
     """
     return highest in ("", b"")
 
 
 def _rows(keys: pa.Table, typed: pa.Array, escaped: pa.Array) -> pa.Array:
-    """Return the numbers of the rows that may hold one of the keys.
+    """Return the numbers of the rows that may have one of the keys.
 
-    Arrow cannot look for structs; then all rows of the type may.
+    Arrow cannot search structs; then all rows of the type are returned.
     """
     import pyarrow.compute as compute
 

@@ -38,17 +38,17 @@ __all__ = [
 
 
 _ROWS = 32_768
-"""Rows of numbers that stay in the cache of a core."""
+"""Rows of numbers that fit into the cache of a core."""
 _ITEMS = 8_192
 """Items that are made at a time, as where rows are read one by one."""
 _AS_THEY_ARE = (int, float, bool, str, bytes)
-"""Types whose values `to_pylist` gives."""
+"""Types whose values `to_pylist` returns."""
 
 
 def large_batches(
     folder: StorageFolder, file: DataFile, columns: Sequence[str] | None = None, start: int = 0, stop: int | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Read rows of a file, or some of them, in batches that hold several row groups if these are small.
+    """Read rows of a file, or a range of them, in batches of several row groups if these are small.
 
     Raises:
         FileGoneError: a vacuum has removed the file.
@@ -120,8 +120,8 @@ def rows_of_items(layout: Layout, batch: pa.RecordBatch) -> ArrowRows | Iterator
 
 
 def _column(layout: Layout, batch: pa.RecordBatch, name: str, escape: str, kind: ColumnType | None) -> Any:
-    """Return the typed column; None if it lacks some of the rows, or cannot be loaded."""
-    # A class that is not found here is an error of the items that need it, which making them raises.
+    """Return the typed column; None if rows are missing in it, or it cannot be loaded."""
+    # A missing class is an error of the items that need it, raised when they are made.
     if kind is None or kind.arrow is None or name not in batch.schema.names or not _can_be_made(kind):
         return None
     beside = layout.column(batch, escape, pa.binary())
@@ -140,7 +140,7 @@ def _can_be_made(kind: ColumnType) -> bool:
 
 
 def _part(kind: ColumnType, column: Any, decode: Decode) -> Any:
-    """Return the column of a part, or rows; None if its values are not those of `to_pylist`."""
+    """Return the column of a part, or rows; None if its values differ from `to_pylist`."""
     # None is the null of the column itself, so an optional type has the column of its inner one.
     while isinstance(kind, OptionalType):
         kind = kind.inner
@@ -166,7 +166,7 @@ def _reached_by(kind: ClassType) -> frozenset[Literal["attribute", "key", "place
 
 
 def _at(of: Any, make: Callable[[Any], Iterable[Any]], places: Any) -> Iterable[Any]:
-    """Make items of some rows."""
+    """Make items of rows."""
     return make(ArrowRows.chosen(of, places))
 
 
@@ -175,13 +175,13 @@ _COLUMNS = ("key", "_pk", "_del", "value", "_pv")
 
 @record
 class LakeEntrySplit:
-    """The entries of some buckets.
+    """The entries of a group of buckets.
 
     Attributes:
         title: the name of the map in errors.
-        folder: where its files are.
+        folder: the folder of its files.
         layout: the meaning of their columns.
-        buckets: the files of each bucket, oldest first. They stay until a vacuum, also after a compaction.
+        buckets: the files of each bucket, oldest first. They remain until a vacuum, also after a compaction.
     """
 
     title: str
@@ -239,7 +239,7 @@ def _explaining(title: str) -> Iterator[None]:
 
 
 def grouped(groups: Mapping[int, tuple[DataFile, ...]], parallelism: int) -> list[tuple[tuple[DataFile, ...], ...]]:
-    """Divide buckets into groups of about as many rows each; empty buckets are left out."""
+    """Divide buckets into groups with about equal numbers of rows; empty buckets are left out."""
     sizes = sorted(
         ((sum(file.rows for file in files), bucket) for bucket, files in groups.items() if files), reverse=True
     )
@@ -263,9 +263,9 @@ class LakeItemSplit:
 
     Attributes:
         title: the name of the list in errors.
-        folder: where its files are.
+        folder: the folder of its files.
         layout: the meaning of their columns.
-        parts: which rows of which files. The files stay until a vacuum, also after a compaction.
+        parts: ranges of rows of files. The files remain until a vacuum, also after a compaction.
     """
 
     title: str
@@ -302,7 +302,7 @@ class LakeItemSplit:
 
 
 def divided(positions: Positions, parallelism: int) -> list[tuple[Part, ...]]:
-    """Divide a list into stretches of about as many items each."""
+    """Divide a list into ranges of about equal size."""
     count = min(max(parallelism, 1), positions.size)
     bounds = [positions.size * number // count for number in range(count + 1)] if count else []
     return [tuple(positions.parts(start, stop)) for start, stop in pairwise(bounds)]

@@ -48,10 +48,10 @@ class StagedRows(NamedTuple):
     """The files that a task has written for one bucket, or for its part of a list.
 
     Attributes:
-        begun: the newest commit when its job began: `merged` is right if no later one has changed its bucket.
-        types: those by which it is written, as `Codec.to_json` gives them.
+        begun: the newest commit when its job began: `merged` is valid if no later commit has changed its bucket.
+        types: the types of its encoding, as in `Codec.to_json`.
         new: a file of the rows as they arrived.
-        merged: a file of the rows merged with those that existed when the job began; None if they need not be.
+        merged: a file of the rows merged with the rows that existed when the job began; None if not needed.
     """
 
     begun: int
@@ -70,7 +70,7 @@ class StagedRows(NamedTuple):
 
 
 def _file(data: Sequence[Any]) -> DataFile:
-    file = DataFile(-1, 0, *data[2:])  # its version and its place are those of the commit
+    file = DataFile(-1, 0, *data[2:])  # its version and position belong to the commit
     numbers = (file.bucket, file.size, file.rows)
     if not all(type(number) is int and number >= 0 for number in numbers) or type(file.sums) is not str:
         raise ValueError(f"no task has written {data!r:.200}")
@@ -126,7 +126,7 @@ class StagedJob(ABC, Generic[W]):
             return None
         self._check_there(actions)
         metadata = self._collection.metadata_for(codec)
-        # Receipts that were kept in a record may be older than this job, which began after a crash.
+        # Receipts in a record may be older than this job, which began after a crash.
         begun = min([self._begun, *(receipt.begun for receipt in receipts)])
         return replace(actions, metadata=metadata, transaction=self._transaction, epoch=self._epoch, begun=begun)
 
@@ -157,10 +157,10 @@ class StagedJob(ABC, Generic[W]):
                 self._collection.discard_staged(self._prefix)
 
     def end_empty(self) -> None:
-        """End a run whose tasks gave no receipts.
+        """End a run without receipts.
 
-        Files that a killed attempt may have left are for the vacuum, as where there are receipts. To look for it is
-        to list the collection, while most epochs of windows give nothing.
+        Files of a killed attempt are left to the vacuum, as in runs with receipts. A search would list the collection,
+        while most epochs of windows are empty.
         """
 
     def _is_committed(self) -> bool:
@@ -172,7 +172,7 @@ class StagedJob(ABC, Generic[W]):
 
 
 def _leading_codec(known: Codec, receipts: Sequence[StagedRows]) -> Codec:
-    """Return the codec by which a job is committed: that of the collection, or else the one of most rows."""
+    """Return the codec of a commit: the codec of the collection, or else the codec of most rows."""
     if known.is_decided or not receipts:
         return known
     rows: dict[str, int] = {}
@@ -187,9 +187,9 @@ def _leading_codec(known: Codec, receipts: Sequence[StagedRows]) -> Codec:
 class LakeMapJob(StagedJob[LakeEntryWriter]):
     """A job that writes into a map.
 
-    Where the result depends on the existing entries (a merge function, or a journal that wants old values), tasks
-    merge with the state at `begin`. A bucket that another commit has changed since is merged again where the job is
-    committed, from the file of the rows as they arrived.
+    If the result depends on the existing entries (a merge function, or a journal with old values), tasks merge with the
+    state at `begin`. A bucket that another commit has changed since is merged again by the committing process, from the
+    file of the unmerged rows.
     """
 
     def __init__(
@@ -335,7 +335,7 @@ class LakeListJob(StagedJob[LakeItemWriter]):
         return Actions(tuple(files), removes)
 
     def _file_of(self, receipt: StagedRows, codec: Codec, types: Any) -> DataFile:
-        """Return the file of a task, written again here if the list has another type than the task inferred."""
+        """Return the file of a task, rewritten if the list has another type than the task inferred."""
         if receipt.types == types:
             return receipt.new
         task = (receipt.new.path, repr(types))

@@ -1,15 +1,15 @@
 """Rows and columns of a collection, written to Parquet files and read from them.
 
-The codec thinks in Arrow types; Delta has fewer. What it lacks is stored as something that every Delta
-reader takes, without loss, and is cast back by the type that the codec has:
+The codec thinks in Arrow types; Delta has fewer. Other types are stored losslessly as types that every Delta reader
+supports, and are cast back by the type of the codec:
 
     naive timestamp   -> timestamp with time zone UTC (Delta's naive one needs a table feature)
     duration          -> long, microseconds
     binary of a fixed size, such as a UUID -> binary
 
 A map has the columns `key`, `_pk`, `value`, `_pv`, `_del` and with a journal `_old`, `_old_pv`; a list has
-`value`, `_pv`. `_pk`, `_pv`, `_old_pv` hold values that do not fit the typed column beside them; `_del` marks
-an entry that was removed. A column without a type is not stored.
+`value`, `_pv`. `_pk`, `_pv`, `_old_pv` contain values that do not fit the corresponding typed column; `_del` marks a
+removed entry. A column without a type is not stored.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def physical_type(kind: pa.DataType) -> pa.DataType:
 
 
 def physical(column: Any) -> Any:
-    """Return a column as it is stored."""
+    """Return a column in its stored form."""
     return _cast(column, physical_type(column.type))
 
 
@@ -98,10 +98,10 @@ def _cast(column: Any, kind: pa.DataType) -> Any:
 T = TypeVar("T")
 
 Read = Callable[[StorageFolder, DataFile, Sequence[str] | None], Iterator[pa.RecordBatch]]
-"""Reads some columns of a file, or all of them, as `batches` does."""
+"""Function that reads columns of a file, or all of them, as `batches` does."""
 
 ORDERED = {int: pa.int64(), str: pa.string(), bytes: pa.binary()}
-"""The types of keys whose order is that of their column, and the type of that."""
+"""The types of keys whose order is the order of their column, with the type of the column."""
 
 ROWS_IN_GROUP = 8192
 """Rows that are written, and later read, at a time."""
@@ -121,8 +121,8 @@ class Layout:
 
     Attributes:
         codec: how keys and values are encoded.
-        has_keys: whether it holds entries; a list holds items.
-        journal: whether each change keeps the old value.
+        has_keys: whether it contains entries; a list contains items.
+        journal: whether each change records the old value.
     """
 
     codec: Codec
@@ -131,7 +131,7 @@ class Layout:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns that are stored; those of types that are not known are left out."""
+        """The columns that are stored; columns of unknown types are left out."""
         fields = [*self._key_fields(), *self._value_fields()]
         if self.has_keys:
             fields.append(pa.field("_del", pa.bool_()))
@@ -194,7 +194,7 @@ class Layout:
         """Return a column of stored rows in a type of the codec.
 
         Raises:
-            IllegalStateError: there is no such column, or it holds something else.
+            IllegalStateError: the column is missing, or has another type.
         """
         try:
             return logical(batch.column(name), kind)
@@ -205,7 +205,7 @@ class Layout:
             ) from error
 
     def values(self, batch: pa.RecordBatch, column: str = "value") -> list[Any]:
-        """Return the values of stored rows, or the old ones of column `_old`; None where there is none."""
+        """Return the values of stored rows, or the old values of column `_old`; None if there is none."""
         escape = {"value": "_pv", "_old": "_old_pv"}[column]
         typed = self._typed(batch, column, self.codec.value)
         return self.codec.values_from(typed, self.column(batch, escape, pa.binary()))
@@ -246,16 +246,16 @@ def small_file(batch: pa.RecordBatch) -> bytes:
 
 
 def write_file(folder: StorageFolder, data: bytes, rows: int, bucket: int, prefix: str = "") -> DataFile:
-    """Write a new file as a whole, which no reader sees yet."""
+    """Write a new file, invisible for readers."""
     path = new_path(prefix)
     folder.write(path, data)
     return DataFile(NOT_COMMITTED, 0, bucket, path, len(data), rows, sums_of(data))
 
 
 def takes_more(batch: pa.RecordBatch, size: int) -> bool:
-    """Return whether rows take more than some bytes.
+    """Return whether rows take more than `size` bytes.
 
-    The size of the buffers is known in 0.2 us. Rows may be a part of that; how much they take is known in 9 us.
+    The size of the buffers takes 0.2 us to compute. Rows may be a slice of them, whose size takes 9 us.
     """
     return bool(batch.get_total_buffer_size() > size and batch.nbytes > size)
 
@@ -275,7 +275,7 @@ def in_parts(encode: Callable[[Sequence[T]], pa.RecordBatch], rows: Sequence[T])
     try:
         return [encode(rows)]
     except ColumnTooLargeError:
-        if len(rows) < 2:  # Then the error is that of the one value.
+        if len(rows) < 2:  # Then the error belongs to the single value.
             raise
     middle = len(rows) // 2
     return [*in_parts(encode, rows[:middle]), *in_parts(encode, rows[middle:])]
@@ -283,7 +283,7 @@ def in_parts(encode: Callable[[Sequence[T]], pa.RecordBatch], rows: Sequence[T])
 
 def sorted_by_key(rows: pa.Table) -> pa.Table:
     """Return rows sorted by their keys."""
-    import pyarrow.compute as compute  # here: it takes 20 ms, and a map of few keys does without
+    import pyarrow.compute as compute  # imported on use: it takes 20 ms, and a small map does not need it
 
     keys = rows.column("key")
     pairs = keys.slice(0, max(0, len(keys) - 1)), keys.slice(1)
@@ -309,7 +309,7 @@ class DataWriter:
         self._is_large = False
 
     def _begun(self, bytes_of_one: int) -> parquet.ParquetWriter:
-        """Begin the file in the way that suits the size of its first rows.
+        """Begin the file with options for the size of its first rows.
 
         A dictionary and statistics copy each value three times, and compression copies it once (pyarrow 26).
         """
@@ -365,7 +365,7 @@ class DataWriter:
 
 
 def release_memory() -> None:
-    """Return memory that pyarrow has allocated for large values and would keep for the next ones."""
+    """Return memory that pyarrow has allocated for large values and would retain."""
     pa.default_memory_pool().release_unused()
 
 
@@ -445,14 +445,14 @@ def newest_rows(
 ) -> Iterator[tuple[list[Any], pa.RecordBatch]]:
     """Yield each key of a bucket once, with its newest row.
 
-    The newest files are read first; the keys of all but the oldest, which is the largest as a rule, stay in
-    memory. The oldest streams.
+    The newest files are read first; the keys of all but the oldest, which is usually the largest, remain in memory. The
+    oldest is streamed.
 
     Args:
-        folder: where the files are.
+        folder: the folder of the files.
         layout: the meaning of their columns.
-        files: those of one bucket, oldest first.
-        columns: which to read; the key and `_del` must be among them.
+        files: the files of one bucket, oldest first.
+        columns: the columns to read; the key and `_del` must be among them.
         keep_removed: whether the rows of removed entries are yielded too.
         read: reads a file.
 

@@ -28,7 +28,7 @@ def open_memory(url: str, settings: Settings) -> MemoryStorage:
     """Open a storage of this process.
 
     Args:
-        url: `memory:` for a storage of its own, `memory:name` for the one that all users of that name share.
+        url: `memory:` for a private storage, `memory:name` for a storage that is shared by that name.
         settings: which pickled values are loaded; unset, all of them, since only this process writes.
     """
     name = url.removeprefix("memory:").strip("/")
@@ -52,11 +52,11 @@ class MemoryStorage:
 
     @property
     def records(self) -> MemoryRecords:
-        """The records beside the collections, for all users of the storage."""
+        """The records next to the collections, for all users of the storage."""
         return self._registry.records
 
     def load_pickle(self, data: bytes) -> Any:
-        """Load a pickle as those of values are, or one of the state of steps."""
+        """Load a pickle by the policy for values, or a pickle of the state of steps."""
         return for_state(self._pickles).load(data)
 
     def state_files(self, job: str) -> MemoryStateFiles:
@@ -66,7 +66,7 @@ class MemoryStorage:
         return self._registry.state_files.setdefault(job, MemoryStateFiles(title, self._pickles))
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
-        """Return the store of that name, made if there is none."""
+        """Return the store of that name, created if it does not exist."""
         check_name(name)
         # Made before the lock, under which no code of the user's classes runs; it is dropped if there is one already.
         made = self._made(kind, name, options)
@@ -93,7 +93,7 @@ class MemoryStorage:
         return MemoryList(*arguments) if isinstance(state, ListState) else MemoryMap(*arguments)
 
     def _decide(self, state: State, options: Options) -> None:
-        """Decide types that were open and are given now, so that no other call decides otherwise."""
+        """Decide open types from `options`, so that no other call decides otherwise."""
         while not state.destroyed:
             types = state.types
             settled = described_codec(types, state.kind, state.name, options, self._pickles).to_json()
@@ -109,7 +109,7 @@ class MemoryStorage:
             return sorted(self._registry.states)
 
     def vacuum(self, older_than: float) -> int:
-        """Remove nothing: splits hold their data, and a destroyed collection leaves nothing behind."""
+        """Remove nothing: splits contain their data, and a destroyed collection leaves no data."""
         return 0
 
     def close(self) -> None:

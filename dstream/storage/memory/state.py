@@ -1,6 +1,6 @@
 """State of collections in one process: encoded entries and items, records, state files of jobs, one lock.
 
-No code of users, their classes included, runs while the lock is held: so nothing that they do can deadlock.
+No code of users, including their classes, runs under the lock: so user code cannot deadlock.
 """
 
 from __future__ import annotations
@@ -76,18 +76,18 @@ class State(ABC):
         """The number of entries or items."""
 
     def has_committed(self, job: str, epoch: int) -> bool:
-        """Return whether an epoch of a job, or a later one, was committed, the lock being held."""
+        """Return whether an epoch of a job, or a later one, was committed. Requires the lock."""
         return self.jobs.get(job, 0) >= epoch
 
     def settle(self, types: Any) -> None:
-        """Write down types that were decided, the lock being held."""
-        # Types that are equal stay the same object, since handles compare them by identity.
+        """Record decided types. Requires the lock."""
+        # Equal types remain the same object, since handles compare them by identity.
         if types != self.types:
             self.types = types
 
 
 class Event(NamedTuple):
-    """One change of one entry, and when it was made, in milliseconds."""
+    """Change of an entry, with its time in milliseconds."""
 
     key: bytes
     old: bytes | None
@@ -113,11 +113,11 @@ class MapState(State):
             return self.types, list(map(self.entries.get, keys))
 
     def has(self, types: Any, old: Changes) -> bool:
-        """Return whether types and values are unchanged, the lock being held."""
+        """Return whether types and values are unchanged. Requires the lock."""
         return self.types is types and all(self.entries.get(key) == value for key, value in old.items())
 
     def apply(self, changes: Changes) -> None:
-        """Make changes, the lock being held."""
+        """Apply changes. Requires the lock."""
         # One time for all, since they happen at one moment.
         now = int(time.time() * 1000)
         for key, new in changes.items():
@@ -132,7 +132,7 @@ class MapState(State):
 
 @dataclass(slots=True, eq=False)
 class ListState(State):
-    """Items in order. Views hold the list and its size: it grows in place, and is replaced by any other change."""
+    """Items in order. Views refer to the list and its size: it grows in place, and is replaced by any other change."""
 
     items: list[bytes] = field(default_factory=list)
     version: int = 0
@@ -143,7 +143,7 @@ class ListState(State):
         return len(self.items)
 
     def replace(self, start: int, stop: int, items: list[bytes]) -> None:
-        """Replace a stretch, the lock being held."""
+        """Replace a range. Requires the lock."""
         if start == stop == len(self.items):
             self.items += items
         else:
@@ -176,7 +176,7 @@ class MemoryRecords:
             return True
 
     def names(self, prefix: str = "") -> list[str]:
-        """Return the names that begin in some way, sorted."""
+        """Return the names that begin with `prefix`, sorted."""
         check_prefix(prefix)
         with self._lock:
             return sorted(name for name in self._records if name.startswith(prefix))
@@ -278,7 +278,7 @@ class MemoryHandle(Generic[S]):
 
     @property
     def options(self) -> Options:
-        """The options of its creation, and the types that are known by now."""
+        """The options of its creation, and the current types."""
         return self._state.shape.options(self._codec())
 
     def size(self) -> int:
@@ -301,11 +301,11 @@ class MemoryHandle(Generic[S]):
         return self._codec().schema()
 
     def compact(self) -> None:
-        """Do nothing: changes leave nothing behind."""
+        """Do nothing: changes leave no old data."""
         self.size()
 
     def vacuum(self, older_than: float) -> int:
-        """Remove nothing: splits hold their data."""
+        """Remove nothing: splits contain their data."""
         self.size()
         return 0
 

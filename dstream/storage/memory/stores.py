@@ -164,7 +164,7 @@ class MemoryMapJob(_Job[MapState, MemoryEntryWriter]):
             if not state.has(types, old):
                 return False
             if self._replace:
-                # Entries that stay are not removed first: in the journal they are updates.
+                # Entries that remain are not removed first: in the journal they are updates.
                 state.apply({key: None for key in state.entries if key not in new})
             state.settle(settled)
             state.apply(new)
@@ -203,7 +203,7 @@ class CopiedMap:
     entries: Mapping[bytes, bytes]
 
     def get_many(self, keys: Sequence[Any]) -> list[Any]:
-        """Return the value of each key, None where there is none."""
+        """Return the value of each key, or None."""
         return decoded(self.codec, [self.entries.get(self.codec.encode_key(key)) for key in keys])
 
     def size(self) -> int:
@@ -221,13 +221,13 @@ class MemoryMap(NumberedJournal, MemoryHandle[MapState]):
         return CopiedMap, (self.name, self._codec_of(types), entries)
 
     def get_many(self, keys: Sequence[Any]) -> list[Any]:
-        """Look the keys up, all under one lock."""
+        """Return the values of the keys, all under one lock."""
         # Encoded before the lock, under which no code of users runs.
         types, values = self._state.look(list(map(self._codec().encode_key, keys)))
         return decoded(self._codec_of(types), values)
 
     def update(self, keys: Sequence[Any], change: Callable[[list[Any]], list[Any]]) -> list[Any]:
-        """Replace values; `change` runs outside of the lock, and again if the old values did not stay."""
+        """Replace values; `change` runs outside of the lock, and again if the old values have changed."""
         encoded = encoded_keys(self._codec(), keys)
         while True:
             types, old = self._state.look(encoded)
@@ -270,7 +270,7 @@ class MemoryMap(NumberedJournal, MemoryHandle[MapState]):
             return len(self._journaled())
 
     def journal_before(self, when: int) -> int:
-        """Look at the events, the newest first."""
+        """Search the events, the newest first."""
         with self._state.held():
             events = self._journaled()
             return next((at for at in range(len(events), 0, -1) if events[at - 1].timestamp < when), 0)
@@ -317,7 +317,7 @@ class MemoryList(MemoryHandle[ListState]):
         return decoded(self._codec_of(types), items)
 
     def extend(self, items: Iterable[Any]) -> None:
-        """Append all items at once."""
+        """Append all items in one change."""
         written = encoded_items(self._codec(), items)
         while written.items:
             with self._state.held():
@@ -331,7 +331,7 @@ class MemoryList(MemoryHandle[ListState]):
                     return
 
     def edit(self, change: Callable[[ListView], Splice | None]) -> None:
-        """Replace a stretch; `change` runs outside of the lock, and again if the list did not stay."""
+        """Replace a range; `change` runs outside of the lock, and again if the list has changed."""
         while True:
             version, types, view = self._look()
             splice = change(view)

@@ -4,8 +4,8 @@
 - `catalog` finds collections by name; `maps` and `lists` are the stores and the jobs that write to them, `staging` has
   the keys that tasks write.
 
-All keys of a collection share one hash tag, so they live on one node of a cluster and a script may change them
-together. A script makes each operation atomic: it runs alone.
+All keys of a collection share one hash tag, so they are on one node of a cluster and a script may change them together.
+A script makes each operation atomic: no other command runs meanwhile.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def open_redis(url: str, settings: Settings) -> RedisStorage:
 
     Args:
         url: `redis://`, `rediss://` (TLS) or `unix://`, as redis-py understands it.
-        settings: which pickled values are loaded; unset, those of plain types and of `allowed` classes, since
-            every client that reaches the server can write there.
+        settings: which pickled values are loaded; unset, pickles of plain types and of `allowed` classes, since every
+            client of the server can write.
 
     Raises:
         SetupError: redis-py is missing, the server refuses us, or it cannot guarantee the settings.
@@ -38,7 +38,7 @@ def open_redis(url: str, settings: Settings) -> RedisStorage:
         import redis  # noqa: F401
     except ImportError as error:
         raise SetupError(f"storage in Redis needs the package redis: {pip_install('redis')}") from error
-    # Behind the check, since the catalog imports redis, which is optional.
+    # After the check, since the catalog imports redis, which is optional.
     from dstream.storage.redis.catalog import RedisStorage
 
     return RedisStorage.connect(url, settings)

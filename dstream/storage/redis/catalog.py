@@ -51,7 +51,7 @@ _FORMAT = "2"
 """The version of the format of the hash that describes a collection, and of the contents of its keys."""
 
 RECORD_INDEX = "{dstream:records}:index"
-"""The names of all records. The braces keep it, and all records, on one node, so that a script may change both."""
+"""The names of all records. The braces put it, and all records, on one node, so that a script may change both."""
 
 
 def record_key(name: str) -> str:
@@ -122,7 +122,7 @@ class RedisRecords:
         return bool(answer)
 
     def names(self, prefix: str = "") -> list[str]:
-        """Return the names that begin in some way, sorted."""
+        """Return the names that begin with `prefix`, sorted."""
         check_prefix(prefix)
         with self._naming_damage("the index of records"):
             found = [
@@ -138,7 +138,7 @@ class RedisRecords:
         self._run(name, RECORD_REMOVE, name)
 
     def forget(self, name: str) -> None:
-        """Remove a hash and its name, of which nothing stays anyway."""
+        """Remove a hash and its name, without a trace."""
         self.remove(name)
 
     def _run(self, name: str, script: Script, *arguments: Any) -> Any:
@@ -184,7 +184,7 @@ class RedisStorage:
 
     @staticmethod
     def connect(url: str, settings: Settings) -> RedisStorage:
-        """Connect, and check whether the server keeps acknowledged writes."""
+        """Connect, and check whether the server persists acknowledged writes."""
         connection = Server.at(url).connect()
         try:
             connection.check_durability(settings.durability)
@@ -200,15 +200,15 @@ class RedisStorage:
 
     @property
     def records(self) -> RedisRecords:
-        """The records beside the collections."""
+        """The records next to the collections."""
         return RedisRecords(self._connection)
 
     def load_pickle(self, data: bytes) -> Any:
-        """Load a pickle as those of values are, or one of the state of steps."""
+        """Load a pickle by the policy for values, or a pickle of the state of steps."""
         return for_state(self._pickles).load(data)
 
     def state_files(self, job: str) -> NoReturn:
-        """Refuse: state is megabytes that are written and dropped all the time, which is nothing for memory.
+        """Refuse: state is megabytes that are constantly rewritten, which do not belong in memory.
 
         Raises:
             UnsupportedError: always.
@@ -219,7 +219,7 @@ class RedisStorage:
         )
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
-        """Return the store of that name, made if there is none."""
+        """Return the store of that name, created if it does not exist."""
         check_name(name)
         while True:
             identity = self._identity(kind, name)
@@ -247,7 +247,7 @@ class RedisStorage:
         return sorted(name for name, lives in zip(found, alive, strict=True) if lives)
 
     def vacuum(self, older_than: float) -> int:
-        """Remove from all collections staged data that were not committed; destroyed ones leave nothing behind."""
+        """Remove staged data that was not committed from all collections; destroyed ones leave no data."""
         removed = 0
         for kind, name in self.names():
             store = self.open(kind, name, Options())
@@ -288,7 +288,7 @@ class RedisStorage:
         )
 
     def _make(self, kind: Kind, name: str, stale: str, options: Options) -> None:
-        """Make a collection, and give it the name, unless another client was faster."""
+        """Create a collection under the name, unless another client was faster."""
         identity = uuid.uuid4().hex
         shape = json.dumps(Shape.of(kind, name, options).to_json())
         types = types_of(Codec.of(kind, name, options, self._pickles))
@@ -337,7 +337,7 @@ class RedisStorage:
             ) from error
 
     def _settled(self, collection: RedisCollection, types: bytes) -> bytes | None:
-        """Decide types that are open and are given now, so that no other client decides otherwise."""
+        """Decide open types from `options`, so that no other client decides otherwise."""
         while True:
             settled = types_of(collection.codec(types))
             try:

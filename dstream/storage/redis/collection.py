@@ -38,7 +38,7 @@ _SIGNS = ("WRONGTYPE", "not an integer", "would overflow", "user_script", "not a
 
 @dataclass(frozen=True, slots=True)
 class RedisCollection:
-    """One collection on a server. One of the same name that is made later has another identity."""
+    """Collection on a server. A later collection of the same name has another identity."""
 
     server: Server
     identity: str
@@ -53,7 +53,7 @@ class RedisCollection:
 
     @property
     def meta(self) -> str:
-        """The key of the hash that contains how the collection was made; without it there is no collection."""
+        """The key of the hash with the description of the collection; without it there is no collection."""
         return self.key("meta")
 
     @property
@@ -87,7 +87,7 @@ class RedisCollection:
         return self.key(f"b:{number}")
 
     def key(self, part: str) -> str:
-        """Return a key of this collection; the braces keep all of them on one node."""
+        """Return a key of this collection; the braces put all of them on one node."""
         return f"{{dst:{self.identity}}}:{part}"
 
     def codec(self, types: bytes) -> Codec:
@@ -140,13 +140,13 @@ class RedisCollection:
             raise
 
     def damaged(self, why: str) -> IllegalStateError:
-        """Return the error of a key whose contents are not those that dstream has written there."""
+        """Return the error of a key whose contents were not written by dstream."""
         return IllegalStateError(f"{self} is damaged: {why}; something else than dstream has changed its keys")
 
 
 def is_damage(error: EngineError) -> bool:
-    """Return whether a command or a script met something of another type than was written there."""
-    # Redis has no codes for most of its errors, only their texts.
+    """Return whether a command or a script found data of an unexpected type."""
+    # Redis has no codes for most of its errors, only messages.
     message = str(error.__cause__)
     return isinstance(error.__cause__, redis.ResponseError) and any(sign in message for sign in _SIGNS)
 
@@ -157,7 +157,7 @@ def types_of(codec: Codec) -> bytes:
 
 
 def packed(parts: Iterable[bytes]) -> bytes:
-    """Return texts in one, each behind its length."""
+    """Return strings joined, each preceded by its length."""
     return b"".join([piece for part in parts for piece in (struct.pack(">I", len(part)), part)])
 
 
@@ -184,11 +184,11 @@ class RedisHandle:
 
     @property
     def options(self) -> Options:
-        """The options of its creation, and the types that are known by now."""
+        """The options of its creation, and the current types."""
         return self._collection.shape.options(self._codec())
 
     def destroy(self) -> None:
-        """Remove the collection, which is one step, and then its name, which has no meaning from that step on."""
+        """Remove the collection, which is one step, and then its name, which is meaningless after that step."""
         collection = self._collection
         content = [*collection.buckets, collection.items, collection.journal, collection.key("jobs")]
         # Handles find out by the missing description, so a crash before the name is removed does no harm.
@@ -201,11 +201,11 @@ class RedisHandle:
         return self._fresh_codec().schema()
 
     def compact(self) -> None:
-        """Do nothing: changes leave nothing behind."""
+        """Do nothing: changes leave no old data."""
         self._run(TYPES, [])
 
     def vacuum(self, older_than: float) -> int:
-        """Remove staged data that were not committed, and old states of lists that were kept for readers."""
+        """Remove staged data that was not committed, and old states of lists that were retained for readers."""
         return int(self._run(VACUUM, [self._collection.temporary], older_than))
 
     def _run(self, script: Script, keys: list[str], *arguments: Any) -> Any:
@@ -230,7 +230,7 @@ ITEMS_AT_A_TIME = 8192
 
 @dataclass(frozen=True, slots=True)
 class BucketSplit:
-    """Some buckets of a map; each is read at once, in its turn."""
+    """Group of buckets of a map, read one after another."""
 
     collection: RedisCollection
     buckets: Sequence[int]
@@ -251,7 +251,7 @@ class BucketSplit:
         for number in self.buckets:
             with collection.pipeline(connection) as pipe:
                 pipe.hgetall(collection.bucket(number))
-                pipe.hget(collection.meta, "types")  # afterwards: as long as it exists, the bucket was whole
+                pipe.hget(collection.meta, "types")  # afterwards: if it exists, the bucket was complete
                 entries, types = pipe.execute()
             if types is None:
                 raise destroyed_error(collection)

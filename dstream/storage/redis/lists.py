@@ -78,7 +78,7 @@ class StagedItems:
 
 @record
 class RedisItemWriter(ItemWriter):
-    """Writer of items into keys of their own until the job commits.
+    """Writer of items into staging keys until the job commits.
 
     Attributes:
         run: the beginning of the names of all attempts of this run of the job.
@@ -88,7 +88,7 @@ class RedisItemWriter(ItemWriter):
     run: str
 
     def write(self, items: Iterator[Any]) -> Iterator[Any]:
-        """Stage the items in order, and give one receipt for all of them."""
+        """Stage the items in order, and yield one receipt for all of them."""
         written = StagedItems(Stage.of(self.collection, self.run), self.codec, 0)
         sender = Sender(self.collection.server.shared(), self.collection)
         portions = Portions(items, AT_A_TIME)
@@ -115,7 +115,7 @@ class RedisListJob(RedisJob):
         return RedisItemWriter(self._began_with, self._collection, self._run)
 
     def commit(self, receipts: Sequence[Any]) -> None:
-        """Append all staged lists in one script, and remove those of losing attempts."""
+        """Append all staged lists in one script, and remove the lists of losing attempts."""
         known = self._began_with
         parts = receipts_of(
             self._collection, lambda receipt: StagedItems.of(receipt, self._collection, known), receipts
@@ -136,7 +136,7 @@ AT_ONCE = 5000
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """The list in one version, which can be read as long as it is the current one."""
+    """The list in one version, which can be read while it is current."""
 
     store: RedisList
     version: bytes
@@ -162,16 +162,16 @@ class RedisList(RedisHandle):
         return decoded(self._codec_of(types), items)
 
     def extend(self, items: Iterable[Any]) -> None:
-        """Append all items at once."""
+        """Append all items in one change."""
         items = iter(items)
-        # One more than a command takes, which shows whether there are more.
+        # One more than a command accepts, which shows whether there are more.
         first = list(itertools.islice(items, AT_ONCE + 1))
         if len(first) > AT_ONCE:
             self._extend_by_job(itertools.chain(first, items))
             return
         types, codec = self._known
         written = encoded_items(codec, first)
-        # The script refuses items that were encoded by other types than the list has by now.
+        # The script refuses items that were encoded by other types than the current ones.
         while not self._run(LIST_EXTEND, [self._collection.items], types, types_of(written.codec), *written.items):
             types = self._run(TYPES, [])
             written = items_as(self._codec_of(types), [written])
@@ -185,7 +185,7 @@ class RedisList(RedisHandle):
             raise
 
     def edit(self, change: Callable[[ListView], Splice | None]) -> None:
-        """Replace a stretch: look, change here, compare and write there; again if the list did not stay."""
+        """Replace a range: read, change locally, compare and write on the server; retry if the list has changed."""
         edit_list(self.name, self._look, change, self._splice)
 
     def _look(self) -> tuple[bytes, _View]:
@@ -203,8 +203,8 @@ class RedisList(RedisHandle):
         return decoded(self._codec_of(answer[0]), answer[1]) if answer else None
 
     def splits(self, parallelism: int) -> Sequence[ItemSplit]:
-        """Divide the items; a change other than appending keeps a copy of them from now on."""
-        # The copy is made by the next change, if there is one: most lists do not change while they are read.
+        """Divide the items; a change other than appending saves a copy of them from now on."""
+        # The copy is made by the next change, if any: most lists do not change while they are read.
         _, epoch, size = self._run(LIST_PIN, [self._collection.items])
         stretches = divided(range(size), parallelism)
         return [StretchSplit(self._collection, epoch, part[0], part[-1] + 1) for part in stretches]

@@ -47,8 +47,8 @@ class StagedKeys(NamedTuple):
     """The keys of a staged bucket.
 
     Attributes:
-        entries: the hash of the entries, merged if the job merges; an empty value is that of no entry.
-        old: the hash of the values that they were merged with, empty where there was none.
+        entries: the hash of the entries, merged if the job merges; an empty value means no entry.
+        old: the hash of the values that they were merged with, empty if there was none.
         new: the hash of the values before they were merged.
     """
 
@@ -95,11 +95,11 @@ class StagedBucket:
 
 @record
 class RedisEntryWriter(EntryWriter):
-    """Writer of entries into keys of their own until the job commits.
+    """Writer of entries into staging keys until the job commits.
 
     Attributes:
         run: the beginning of the names of all attempts of this run of the job.
-        merge: the pickled function that makes one value of an old and a new one.
+        merge: the pickled function that merges an old and a new value.
     """
 
     collection: RedisCollection
@@ -107,7 +107,7 @@ class RedisEntryWriter(EntryWriter):
     merge: bytes | None
 
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
-        """Stage the entries, and give one receipt for all of them."""
+        """Stage the entries, and yield one receipt for all of them."""
         attempt = _Attempt(self, bucket)
         portions = Portions(entries, AT_A_TIME)
         while some := portions.take():
@@ -118,7 +118,7 @@ class RedisEntryWriter(EntryWriter):
 
 
 class _Attempt:
-    """One attempt to write a bucket."""
+    """Attempt to write a bucket."""
 
     def __init__(self, writer: RedisEntryWriter, bucket: int) -> None:
         self.written = StagedBucket(Stage.of(writer.collection, writer.run), writer.codec, bucket, 0)
@@ -128,7 +128,7 @@ class _Attempt:
         self._merge: Merge | None = None if writer.merge is None else pickle.loads(writer.merge)
 
     def add(self, items: Sequence[tuple[Any, Any]]) -> int:
-        """Stage some entries, and return how many bytes they have."""
+        """Stage entries, and return their number of bytes."""
         collection, written = self._collection, self.written
         codec, new = encoded_bucket(written.codec, items, written.number, collection.bucket_count, self._merge)
         keys = self.written.keys
@@ -139,12 +139,12 @@ class _Attempt:
             codec, entries = merged_with(codec, old, new, self._merge)
             hashes = {keys.entries: entries, keys.old: old, keys.new: new}
             added, *_ = self._sender.send(keys, lambda pipe: [pipe.hset(key, mapping=hashes[key]) for key in keys])
-        # The count is that of new fields, by the answer of HSET: the script compares it with the size of the hash.
+        # The count is the number of new fields, from HSET: the script compares it with the size of the hash.
         self.written = StagedBucket(self.written.stage, codec, self.written.number, self.written.size + added)
         return sum(map(len, chain(new.keys(), new.values())))
 
     def _old(self, new: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-        """Return the stored values, empty where there is none."""
+        """Return the stored values, empty if there is none."""
         with self._collection.pipeline(self._connection) as pipe:
             pipe.hmget(self._collection.bucket(self.written.number), list(new))
             [values] = pipe.execute()
@@ -180,7 +180,7 @@ class RedisMapJob(RedisJob):
         return self._writer
 
     def commit(self, receipts: Sequence[Any]) -> None:
-        """Publish all staged buckets in one script, and remove those of losing attempts."""
+        """Publish all staged buckets in one script, and remove the buckets of losing attempts."""
         known = self._began_with
         parts = receipts_of(
             self._collection, lambda receipt: StagedBucket.of(receipt, self._collection, known), receipts
@@ -208,7 +208,7 @@ class RedisMapJob(RedisJob):
     def _merge_again(
         self, codec: Codec, receipts: Sequence[StagedBucket], differing: Sequence[tuple[int, bytes, bytes]]
     ) -> None:
-        """Merge the new values of some keys with the values that are stored by now."""
+        """Merge the new values of keys with the current values."""
         by_receipt: dict[int, dict[bytes, bytes]] = defaultdict(dict)
         for number, key, now in differing:
             by_receipt[number][key] = now
@@ -249,12 +249,12 @@ class RedisMap(NumberedJournal, RedisHandle):
         return _in_this_process, (self._collection, self._known[0])
 
     def get_many(self, keys: Sequence[Any]) -> list[Any]:
-        """Look the keys up, all in one script."""
+        """Return the values of the keys, all in one script."""
         types, values = self._look(list(map(self._known[1].encode_key, keys)))
         return decoded(self._codec_of(types), values)
 
     def update(self, keys: Sequence[Any], change: Callable[[list[Any]], list[Any]]) -> list[Any]:
-        """Replace values: read, change here, compare and write there; again if the old values did not stay."""
+        """Replace values: read, change locally, compare and write on the server; retry if they have changed."""
         encoded = encoded_keys(self._known[1], keys)
         if isinstance(change, Assignment):
             return self._assigned(keys, encoded, change)
@@ -266,7 +266,7 @@ class RedisMap(NumberedJournal, RedisHandle):
                 return decoded(codec, old)
 
     def _assigned(self, keys: Sequence[Any], encoded: Sequence[bytes], change: Assignment) -> list[Any]:
-        """Write values whatever is stored, in one script; old values are not read, and may be unreadable."""
+        """Write values unconditionally, in one script; old values are not read, and may be unreadable."""
         while True:
             types, codec = self._known
             decided, changes = changed(codec, keys, encoded, change.values)
@@ -290,7 +290,7 @@ class RedisMap(NumberedJournal, RedisHandle):
         *,
         is_assignment: bool = False,
     ) -> bool:
-        """Run `MAP_SWAP`; False if something is not as it was seen."""
+        """Run `MAP_SWAP`; False if the data has changed since it was read."""
         places, buckets = self._places(list(old), 3)
         pieces = []
         for key, there in old.items():
@@ -336,12 +336,12 @@ class RedisMap(NumberedJournal, RedisHandle):
         return self._offset(last)
 
     def journal_before(self, when: int) -> int:
-        """Look at some twenty events: the clock of the server only moves forward."""
+        """Search about twenty events: the clock of the server only moves forward."""
         last = self.journal_end()
         return bisect_left(range(1, last + 1), when, key=lambda offset: self._time(offset, last))
 
     def _time(self, offset: int, last: int) -> int:
-        """Return when the event at an offset happened, or the next one that is still there; 0 if that was not kept."""
+        """Return the time of the event at an offset, or of the next existing one; 0 if it was not recorded."""
         _, _, page = self._run(MAP_EVENTS, [self._collection.journal], offset, last, 1)
         *_, when = self._change(page[0][1]) if page else (None,)
         return when or 0
@@ -361,7 +361,7 @@ class RedisMap(NumberedJournal, RedisHandle):
                 yield journal_event(codec, key, old or None, new or None, when, since)
 
     def _trimmed(self, since: int) -> IllegalStateError:
-        """Return the error for missing events: each has the number after the one before it."""
+        """Return the error for missing events, whose numbers have no gaps."""
         return IllegalStateError(
             f"the journal of {self._collection} no longer reaches back to offset {since}: something else than dstream "
             f"has trimmed the stream {self._collection.journal}"
@@ -374,7 +374,7 @@ class RedisMap(NumberedJournal, RedisHandle):
             raise self._collection.damaged(f"its journal has the offset {data!r:.200}") from error
 
     def _change(self, fields: Sequence[bytes]) -> tuple[bytes, bytes, bytes, int | None]:
-        """Return the key, the old and the new value of an event, and when it happened, which was not always kept."""
+        """Return the key, the old and the new value of an event, and its time, which was not always recorded."""
         names = list(fields[::2])
         if names not in ([b"k", b"o", b"n"], [b"k", b"o", b"n", b"t"]) or not fields[1]:
             raise self._collection.damaged(f"{self._collection.journal} holds an event that is none")

@@ -44,7 +44,7 @@ __all__ = [
 DESTROYED = "DSTREAM destroyed"
 LOST = "DSTREAM lost"
 KEEP_SECONDS = 86_400
-"""Seconds for which staged data and pinned lists are kept if no process removes them."""
+"""Seconds for which staged data and pinned lists are retained if no process removes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ local types = redis.call('HGET', meta, 'types')
 if not types then return redis.error_reply('{DESTROYED}') end
 """
 
-# Lua hands over at most some thousand arguments at a time.
+# Lua passes at most a few thousand arguments at a time.
 CHUNKS = """
 local function in_chunks(command, key, values, first)
   for at = first or 1, #values, 4000 do
@@ -141,7 +141,7 @@ end
 """)
 
 
-# `journal` is a key, or nil if none is kept. An empty value means no value: encoded values are never empty.
+# `journal` is a key, or nil if there is none. An empty value means no value: encoded values are never empty.
 _MAP_CHANGE = """
 local clock = redis.call('TIME')
 local now = string.format('%d', clock[1] * 1000 + math.floor(clock[2] / 1000))
@@ -302,7 +302,7 @@ return {{'done'}}
 )
 
 
-# Splits pin an epoch. Appending leaves it, since splits have their ranges; any other change first keeps a copy if the
+# Splits pin an epoch. Appending retains it, since splits have their ranges; any other change first saves a copy if the
 # epoch is pinned.
 _KEEP = f"""
 local function keep()

@@ -24,7 +24,7 @@ __all__ = ["Connection", "DurabilityWarning", "Server"]
 
 
 TIMEOUT = 60.0
-"""Seconds for an answer, unless the URL has `socket_timeout=...`: publishing a large job takes longer than 5."""
+"""Seconds for a response, unless the URL has `socket_timeout=...`: publishing a large job takes longer than 5."""
 
 BUSY_PAUSE = 0.05
 
@@ -49,7 +49,7 @@ class Server:
 
     @staticmethod
     def at(url: str) -> Server:
-        """Ask the server at `url` for its kind and version."""
+        """Read the kind and version of the server at `url`."""
         server = Server(url, shown_url(url))
         # A client for a single server, since one for a cluster cannot be made before it is known to be one.
         with contextlib.closing(server.connect()) as connection, server.speaking():
@@ -120,13 +120,13 @@ class Connection:
         weakref.finalize(self, _close, client, server.is_cluster).atexit = False
 
     def run(self, script: Script, keys: Sequence[str], *arguments: Any) -> Any:
-        """Run a script, which is atomic; `keys` are of one collection."""
+        """Run a script, which is atomic; `keys` belong to one collection."""
         with self.server.speaking():
             while True:
                 try:
                     return self.client.evalsha(script.digest, len(keys), *keys, *arguments)
                 except redis.exceptions.NoScriptError:
-                    # The server has restarted, or never seen the script; EVAL also makes it known for the next time.
+                    # The server has restarted, or never seen the script; EVAL also caches it for the next time.
                     return self.client.eval(script.source, len(keys), *keys, *arguments)
                 except redis.ResponseError as error:
                     if not str(error).startswith("BUSY "):
@@ -142,10 +142,10 @@ class Connection:
             yield pipe
 
     def check_durability(self, wanted: Durability) -> None:
-        """Warn, or refuse, if the server cannot keep acknowledged writes.
+        """Warn, or refuse, if the server does not persist acknowledged writes.
 
         Raises:
-            SetupError: `"power"` is wanted, and the server does not write every change to the disk at once.
+            SetupError: `"power"` is requested, and the server does not write every change to the disk immediately.
         """
         nodes = {"target_nodes": redis.RedisCluster.PRIMARIES} if self.server.is_cluster else {}
         with self.server.speaking():

@@ -20,7 +20,7 @@ __all__ = ["AT_A_TIME", "RedisJob", "Stage"]
 
 
 AT_A_TIME = 5000
-"""The most entries or items that a task sends at once."""
+"""The maximal number of entries or items in one request of a task."""
 
 _PREFIX = re.compile(r"s:[0-9a-f]{32}:[0-9a-f]{32}")
 
@@ -34,12 +34,12 @@ class Stage:
 
     @staticmethod
     def of(collection: RedisCollection, run: str) -> Stage:
-        """Return a new place for an attempt that belongs to a run of a job."""
+        """Return a new staging location for an attempt of a run of a job."""
         return Stage(collection, f"{run}:{uuid.uuid4().hex}")
 
     @staticmethod
     def at(collection: RedisCollection, prefix: Any) -> Stage:
-        """Return the place that a receipt names.
+        """Return the staging location of a receipt.
 
         Raises:
             ValueError: it is none.
@@ -50,7 +50,7 @@ class Stage:
 
     @property
     def run(self) -> str:
-        """Return the common prefix of the places of all attempts of its run of the job."""
+        """Return the common prefix of the staging locations of all attempts of its run of the job."""
         return self.prefix.rpartition(":")[0]
 
     def key(self, part: object) -> str:
@@ -117,7 +117,7 @@ class RedisJob:
         self._replace = replace
         self._run = f"s:{uuid.uuid4().hex}"
         self._is_anonymous = int(job is None)
-        # One without a name is a job of its own, whose mark disappears after a day.
+        # A run without a name is a separate job, whose mark expires after a day.
         self._mark = collection.key("jobs" if job is not None else f"{self._run}:done")
         self._job = "" if job is None else job
         self._epoch = epoch
@@ -144,7 +144,7 @@ class RedisJob:
         return self._collection.run(self._connection, script, keys, *arguments)
 
     def _types(self, receipts: Sequence[Written]) -> tuple[bytes, Codec]:
-        """Return the types as they are, and the codec that the commit leaves behind; the first receipt decides."""
+        """Return the current types, and the codec after the commit; the first receipt decides."""
         types = self._script(TYPES, [])
         codec = self._collection.codec(types)
         if receipts:

@@ -37,7 +37,7 @@ __all__ = ["SqliteRecords", "SqliteStorage", "open_sqlite"]
 
 
 class SqliteRecords:
-    """The records of one database; reading makes none."""
+    """The records of one database; reading does not create it."""
 
     def __init__(self, place: DatabaseLocation) -> None:
         self._place = place
@@ -68,11 +68,11 @@ class SqliteRecords:
         return self._database.change(_title(name), sql, (*values, name, version - 1)) == 1
 
     def names(self, prefix: str = "") -> list[str]:
-        """Return the names that begin in some way, sorted."""
+        """Return the names that begin with `prefix`, sorted."""
         check_prefix(prefix)
         if not self._place.exists():
             return []
-        # `LIKE` would take an underscore for any character, and capital letters for small ones.
+        # `LIKE` treats an underscore as a wildcard, and ignores case.
         sql = "SELECT name FROM dstream_records WHERE substr(name, 1, ?) = ? ORDER BY name"
         found = [name for (name,) in self._database.rows(Titled("the records"), sql, (len(prefix), prefix))]
         if not all(type(name) is str and is_record_name(name) for name in found):
@@ -86,7 +86,7 @@ class SqliteRecords:
             self._database.change(_title(name), "DELETE FROM dstream_records WHERE name = ?", (name,))
 
     def forget(self, name: str) -> None:
-        """Remove a record, of which nothing stays anyway."""
+        """Remove a record, without a trace."""
         self.remove(name)
 
     def _damaged(self, what: str, why: str) -> IllegalStateError:
@@ -109,9 +109,9 @@ class SqliteStorage:
     """A handle to the collections of one database.
 
     Args:
-        place: where it is.
-        pickles: which pickles are loaded at most.
-        is_judging: the user has not set which are: that depends on which users can write there.
+        place: its location.
+        pickles: the pickles that are loaded at most.
+        is_judging: the user has not set which pickles are loaded: it depends on the users that can write to it.
     """
 
     def __init__(self, place: DatabaseLocation, pickles: Pickles, is_judging: bool) -> None:
@@ -127,21 +127,21 @@ class SqliteStorage:
 
     @property
     def records(self) -> SqliteRecords:
-        """The records beside the collections."""
+        """The records next to the collections."""
         return SqliteRecords(self._place)
 
     def load_pickle(self, data: bytes) -> Any:
-        """Load a pickle as those of values are, or one of the state of steps."""
+        """Load a pickle by the policy for values, or a pickle of the state of steps."""
         return for_state(self._pickles()).load(data)
 
     def state_files(self, job: str) -> FolderStateFiles:
-        """Return the state of a job, in files beside the database."""
+        """Return the state of a job, in files next to the database."""
         place = self._place
         folder = LocalFolder(place.files, place.durable, inside=os.path.dirname(place.path), private=True)
         return FolderStateFiles.of(Trust(folder, self._pickles(), self._is_judging), job)
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
-        """Return the store of that name, made if there is none."""
+        """Return the store of that name, created if it does not exist."""
         check_name(name)
         pickles = self._pickles()
         shape = json.dumps(Shape.of(kind, name, options).to_json())
@@ -157,7 +157,7 @@ class SqliteStorage:
         """Return the store of that name, or None."""
         check_name(name)
         pickles = self._pickles()
-        # Another process may decide the types, or destroy the collection, after it was found: look again.
+        # Another process may decide the types, or destroy the collection, after it was found: retry.
         while (found := self._found(kind, name)) is not None:
             if (opened := self._opened(found, options, pickles)) is not None:
                 return opened
@@ -180,7 +180,7 @@ class SqliteStorage:
         """Remove garbage from all collections, and staged files of destroyed ones.
 
         Raises:
-            IllegalStateError: the structure of the file is damaged, in whatever part.
+            IllegalStateError: any part of the file is damaged.
             EngineError: the file system refuses to remove a folder.
         """
         if not self._place.exists():
@@ -201,7 +201,7 @@ class SqliteStorage:
         self._database.close()
 
     def _pickles(self) -> Pickles:
-        """Return which pickles are loaded, as it is now."""
+        """Return the pickles that are currently loaded."""
         path = self._place.path
         if not self._is_judging or are_private(map(_looked_at, _parts(path)), os.getuid()):
             return self._most
@@ -223,7 +223,7 @@ class SqliteStorage:
             ) from error
 
     def _make(self, kind: Kind, name: str, shape: str, types: str) -> None:
-        """Make a collection, unless another process was faster."""
+        """Create a collection, unless another process was faster."""
         with self._database.writing(Titled(f"{kind} {name!r}")) as connection:
             made = connection.execute(
                 "INSERT INTO dstream_collections (kind, name, shape, types, version, size) VALUES (?, ?, ?, ?, 0, 0) "
@@ -281,12 +281,12 @@ def open_sqlite(url: str, settings: Settings) -> SqliteStorage:
 
     Args:
         url: `sqlite:` and a path, relative or absolute.
-        settings: which pickled values are loaded; unset, all of them where only this user can write, otherwise those
-            of plain and allowed types. How durable an acknowledged change is.
+        settings: which pickled values are loaded; unset, all of them if only this user can write, otherwise pickles of
+            plain and allowed types. It also contains the durability of acknowledged changes.
 
     Raises:
-        ValueError: the URL has no path, or one that other programs understand in several ways.
-        SetupError: the path is that of a folder.
+        ValueError: the URL has no path, or an ambiguous one.
+        SetupError: the path is a folder.
     """
     path = url.removeprefix("sqlite:")
     if not path or path.startswith("//") or path == ":memory:":

@@ -1,7 +1,7 @@
 """`SqliteCollection`: the identity, tables, pinned states and common operations of a collection.
 
-How a change keeps the values that pins need is in `sqlite_schema`. A pin that never left its process is dropped with
-the last split that holds it; one that traveled stays for a day, since it is not known which process reads it.
+The triggers in `sqlite_schema` retain the values that pins need. A pin that never left its process is dropped with the
+last split that uses it; a pin that was pickled remains for a day, since its readers are unknown.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = [
 
 
 KEEP_SECONDS = 86_400.0
-"""Seconds for which staged data and pins are kept if no process removes them."""
+"""Seconds for which staged data and pins are retained if no process removes them."""
 
 
 class CollectionRow(NamedTuple):
@@ -63,10 +63,10 @@ class CollectionRow(NamedTuple):
     size: int
 
 
-# Without slots, since `cached_property` keeps its value in the `__dict__`.
+# Without slots, since `cached_property` stores its value in the `__dict__`.
 @dataclass(frozen=True)
 class SqliteCollection:
-    """One collection in a database. One of the same name that is made later has another number."""
+    """Collection in a database. A later collection of the same name has another number."""
 
     place: DatabaseLocation
     number: int
@@ -94,14 +94,14 @@ class SqliteCollection:
         """The folder of its tasks' staged output.
 
         Raises:
-            IllegalStateError: it is a symbolic link, or one of those above it beside the database.
+            IllegalStateError: it is a symbolic link, or one of its parents next to the database is.
         """
         folder = f"{staged_folder(self, self.place)}/{self.number}"
         _check_no_link(self, folder)
         return folder
 
     def state(self, connection: sqlite3.Connection) -> CollectionRow:
-        """Look at the collection inside a transaction.
+        """Read the state of the collection inside a transaction.
 
         Raises:
             CollectionDestroyedError: it is no more.
@@ -120,7 +120,7 @@ class SqliteCollection:
 
     @contextlib.contextmanager
     def changes_at_one_time(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """Set the time of all events of a transaction to that of its last statement: a trigger sees only its own."""
+        """Set the time of all events of a transaction to the time of its last statement: a trigger has only its own."""
         if not self.shape.journal:
             yield
             return
@@ -152,7 +152,7 @@ class SqliteCollection:
             raise self.damaged(f"of the items at positions {start} to {stop - 1} only {found} can be read")
 
     def damaged(self, why: str) -> IllegalStateError:
-        """Return the error of a database whose contents are not those that dstream has written there."""
+        """Return the error of a database whose contents were not written by dstream."""
         return IllegalStateError(f"{self} in the storage sqlite:{self.place.path} is damaged: {why}; {DAMAGE}")
 
 
@@ -224,7 +224,7 @@ def pinned(connection: sqlite3.Connection, collection: SqliteCollection) -> Pin:
 def removed_pins(connection: sqlite3.Connection, number: int, before: float) -> int:
     """Remove the pins of a collection that are older, inside a transaction, and the values that no other one needs."""
     found = connection.execute("DELETE FROM dstream_pins WHERE collection = ? AND at <= ?", (number, before))
-    # A reader takes the oldest value that was kept since its pin, so values older than all pins are not needed.
+    # A reader uses the oldest value that was saved since its pin, so values older than all pins are not needed.
     connection.execute(
         "DELETE FROM dstream_undo WHERE collection = ? "
         "AND pin < coalesce((SELECT min(pin) FROM dstream_pins WHERE collection = ?), 9223372036854775807)",
@@ -257,7 +257,7 @@ class SqliteHandle:
 
     @property
     def options(self) -> Options:
-        """The options of its creation, and the types that are known by now."""
+        """The options of its creation, and the current types."""
         return self._collection.shape.options(self._codec())
 
     def destroy(self) -> None:
@@ -267,13 +267,12 @@ class SqliteHandle:
             collection.state(connection)
             for table in ("jobs", "pins", "undo"):
                 connection.execute(f"DELETE FROM dstream_{table} WHERE collection = ?", (collection.number,))
-            # The row is removed in the same transaction as the table: a handle that finds no table looks up the reason
-            # in it.
+            # The row is removed in the same transaction as the table: a handle without a table reads the reason in it.
             connection.execute("DELETE FROM dstream_collections WHERE id = ?", (collection.number,))
             for statement in drop_statements(self._table):
                 connection.execute(statement)
-        # Files last: a job that is about to commit finds the collection gone before its rows are. What stays after a
-        # failure here, a vacuum of the storage removes.
+        # Files last: a job that is about to commit finds the collection gone before its rows are. After a failure here,
+        # a vacuum of the storage removes the rest.
         shutil.rmtree(collection.staged, ignore_errors=True)
 
     def schema(self) -> pa.Schema:
@@ -286,7 +285,7 @@ class SqliteHandle:
         self._database.row(self._collection, "PRAGMA wal_checkpoint(PASSIVE)")
 
     def vacuum(self, older_than: float) -> int:
-        """Remove staged output that was not committed, and old data that was kept for readers."""
+        """Remove staged output that was not committed, and old data that was retained for readers."""
         collection = self._collection
         before = time.time() - older_than
         with self._database.writing(collection) as connection:

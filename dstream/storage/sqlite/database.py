@@ -1,16 +1,16 @@
 """`Database`: the connection of a process to one SQLite file, its tables and the causes of its errors.
 
-Each collection has a table of its own, such as `map_counts_7`, with the columns `key` and `value`; that of a list has
-positions as keys, and `dstream_collections` its size. Triggers do the rest of a change, so that a change is one
+Each collection has a separate table, such as `map_counts_7`, with the columns `key` and `value`; the table of a list
+has positions as keys, and `dstream_collections` has its size. Triggers do the rest of a change, so that a change is one
 statement:
 
 - **The journal**, if there is one: `map_counts_7_journal`.
-- **What pinned readers need.** A reader notes a number in `dstream_pins`. As long as there is one for a collection, the
-  first change of each key after the newest pin keeps the old value in `dstream_undo`, NULL if there was none. A reader
-  takes for each key the oldest value that was kept since its pin, and otherwise the one in the table.
+- **What pinned readers need.** A reader stores a number in `dstream_pins`. While a collection has a pin, the first
+  change of each key after the newest pin saves the old value in `dstream_undo`, NULL if there was none. A reader uses
+  for each key the oldest value that was saved since its pin, and otherwise the value in the table.
 
-All handles of a process share one connection, under a lock; no code of users runs while it is held. A forked process
-makes its own, and leaves the inherited one alone: SQLite forbids to use or close it there.
+All handles of a process share one connection, under a lock; no code of users runs under it. A forked process opens its
+own connection, and does not touch the inherited one: SQLite forbids its use or closing in the fork.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ APPLICATION = 0x64737472
 """The application ID in the header of the file."""
 FORMAT = 4
 
-# `AUTOINCREMENT` gives no number twice: an old handle, or a pin that traveled, never meets another collection.
+# `AUTOINCREMENT` never reuses a number: an old handle, or a pickled pin, never finds another collection.
 TABLES = (
     "CREATE TABLE dstream_collections (id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, name TEXT NOT NULL, "
     "shape TEXT NOT NULL, types TEXT NOT NULL, version INTEGER NOT NULL, size INTEGER NOT NULL, UNIQUE (kind, name))",
@@ -71,7 +71,7 @@ TABLES = (
 )
 
 UPSERT = "INSERT INTO {table} (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
-"""Never `INSERT OR ...`: its way with conflicts would be that of the triggers too."""
+"""Never `INSERT OR ...`: its conflict clause would apply to the triggers too."""
 
 _NOW = "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"
 """Milliseconds since 1970. A Julian day is a float of whole milliseconds that is off by up to 0.04 of one, so it is
@@ -87,7 +87,7 @@ def content_table(kind: Kind, name: str, number: int) -> str:
 
 
 def content_statements(kind: Kind, name: str, number: int, has_journal: bool) -> Iterator[str]:
-    """Yield the statements that make the table of a collection, its triggers and its journal."""
+    """Yield the statements that create the table of a collection, its triggers and its journal."""
     table = content_table(kind, name, number)
     if kind == "list":
         # `INTEGER PRIMARY KEY` is the row id itself. No column has another type, to which SQLite would convert cells.
@@ -140,7 +140,7 @@ def _named(table: str, suffix: str) -> str:
 
 
 WAIT_SECONDS = 30.0
-"""Seconds for which a writer waits for others."""
+"""Seconds for which a writer waits for a lock."""
 
 DAMAGE = "something else than dstream has changed it, or the disk has lost a part of it: restore it from a backup"
 
@@ -185,7 +185,7 @@ class DatabaseLocation:
     """The location of a database, as a value that travels.
 
     Attributes:
-        path: that of the file, absolute.
+        path: the absolute path of the file.
         durable: an acknowledged change survives the death of the machine, too.
     """
 
@@ -194,7 +194,7 @@ class DatabaseLocation:
 
     @property
     def files(self) -> str:
-        """The folder beside it, for tasks' staged output and for states of jobs."""
+        """The folder next to it, for tasks' staged output and for states of jobs."""
         return f"{self.path}-files"
 
     def exists(self) -> bool:
@@ -207,7 +207,7 @@ class DatabaseLocation:
             raise SetupError(f"the storage sqlite:{self.path} cannot be looked at: {error.strerror}") from error
 
     def shared(self) -> Database:
-        """Return the one of this process."""
+        """Return the database of this process."""
         return _databases.get(self) or _databases.setdefault(self, Database(self))
 
 
@@ -217,7 +217,7 @@ _abandoned: list[Any] = []
 
 
 class Database:
-    """One file. Nothing is opened before it is used; a closed one opens again."""
+    """Connection to a database file, opened on use; a closed one opens again."""
 
     def __init__(self, place: DatabaseLocation) -> None:
         self.place = place
@@ -227,7 +227,7 @@ class Database:
         renewed_after_fork(self)
 
     def renew(self) -> None:
-        """Take a new lock, and leave an inherited connection alone."""
+        """Create a new lock, and abandon an inherited connection."""
         self._lock = threading.RLock()
         if self._connection is not None:
             _abandoned.append(self._connection)
@@ -240,7 +240,7 @@ class Database:
                 self._connection.close()
                 self._connection = None
 
-    # One statement, which is a transaction of its own
+    # Single statements, each a separate transaction
 
     def row(self, owner: Owner, sql: str, arguments: Sequence[Any] = ()) -> Any:
         """Return the first row of an answer, or None."""
@@ -321,7 +321,7 @@ class Database:
             _make_own_file(path)
         except OSError as error:
             raise EngineError(f"the storage sqlite:{path} cannot be made: {error.strerror}") from error
-        # `isolation_level=None`: otherwise `sqlite3` begins transactions of its own before some statements.
+        # `isolation_level=None`: otherwise `sqlite3` begins implicit transactions before some statements.
         connection = sqlite3.connect(
             path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=512
         )
@@ -337,12 +337,12 @@ class Database:
         return connection
 
     def mark(self, connection: sqlite3.Connection) -> tuple[int, int]:
-        """Return a mark that stays inside transactions as long as no process has written into the database."""
+        """Return a mark that is constant inside transactions while no process has written to the database."""
         [others] = connection.execute("PRAGMA data_version").fetchone()
         return others, connection.total_changes
 
     def _failed(self, owner: Owner, error: Exception) -> DStreamError:
-        # SQLite has no error code of its own for a missing table.
+        # SQLite has no error code for a missing table.
         if owner.number is not None and str(error).startswith("no such table") and self._is_destroyed(owner.number):
             return destroyed_error(owner)
         return failure(self.place, owner, error)
@@ -384,21 +384,21 @@ def _check_size(connection: sqlite3.Connection, place: DatabaseLocation) -> None
 
 
 def _make_own_file(path: str) -> None:
-    """Make the file, which others may not open, whatever the mask is: jobs keep their plans in it, with passwords.
+    """Create the file, inaccessible to others regardless of the umask: jobs store their plans in it, with passwords.
 
-    SQLite gives its log the same rights.
+    SQLite creates its log with the same permissions.
 
-    An existing file is opened by SQLite alone: closing it would take the locks of this process away.
+    An existing file is only opened by SQLite: closing another handle would release the locks of this process.
     """
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _prepare(connection: sqlite3.Connection, place: DatabaseLocation) -> None:
-    """Set a new connection up, and make the tables that every database has.
+    """Set up a new connection, and create the tables that every database has.
 
     Raises:
-        SetupError: the file is that of something else, or of a later version.
+        SetupError: the file was written by another program, or by a later version.
     """
     connection.execute("PRAGMA trusted_schema = OFF")  # a schema that others wrote calls no functions of ours
     # Damaged pages are found where they are read, and not where something is written by them.
@@ -407,7 +407,7 @@ def _prepare(connection: sqlite3.Connection, place: DatabaseLocation) -> None:
     mode = _with_wal(connection)
     if mode != "wal":
         raise SetupError(f"the storage sqlite:{place.path} needs a write-ahead log, and the file system has it {mode}")
-    # In a write-ahead log NORMAL damages nothing: a loss of power takes back the last changes at most.
+    # In a write-ahead log NORMAL damages nothing: a loss of power loses at most the last changes.
     connection.execute(f"PRAGMA synchronous = {'FULL' if place.durable else 'NORMAL'}")
     if _identified(connection, place):
         return

@@ -22,7 +22,7 @@ __all__ = ["SqliteItemWriter", "SqliteList", "SqliteListJob", "bump", "end_of", 
 
 
 def end_of(connection: sqlite3.Connection, collection: SqliteCollection, state: CollectionRow) -> int:
-    """Return the position behind the last item of a list.
+    """Return the position after the last item of a list.
 
     Raises:
         IllegalStateError: that is not its size.
@@ -34,7 +34,7 @@ def end_of(connection: sqlite3.Connection, collection: SqliteCollection, state: 
 
 
 def insert_items(connection: sqlite3.Connection, table: str, start: int, cells: Iterable[Cell | None]) -> None:
-    """Write items from a position on, where there are none."""
+    """Write items from an unused position on."""
     connection.executemany(f"INSERT INTO {table} (key, value) VALUES (?, ?)", enumerate(cells, start))
 
 
@@ -56,7 +56,7 @@ class SqliteItemWriter(ItemWriter):
     run: str
 
     def write(self, items: Iterator[Any]) -> Iterator[Any]:
-        """Stage the items in order in a file, and give one receipt for all of them."""
+        """Stage the items in order in a file, and yield one receipt for all of them."""
         codec, size = self.codec, 0
         with closing(StagedFile(self.collection, self.run)) as file:
             portions = Portions(items, AT_A_TIME)
@@ -80,7 +80,7 @@ class SqliteListJob(SqliteJob):
         return SqliteItemWriter(self._began_with, self._collection, self._run)
 
     def commit(self, receipts: Sequence[Any]) -> None:
-        """Append all staged rows in one transaction, and remove those of losing attempts."""
+        """Append all staged rows in one transaction, and remove the files of losing attempts."""
         parts = self._staged(receipts)
         while not self._attempt(parts):
             pass
@@ -115,7 +115,7 @@ class SqliteListJob(SqliteJob):
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """The list in one version, which can be read as long as it is the current one."""
+    """The list in one version, which can be read while it is current."""
 
     store: SqliteList
     version: int
@@ -132,12 +132,12 @@ class SqliteList(SqliteHandle):
     """A handle to the items of a list."""
 
     def size(self) -> int:
-        """Look at the size that is noted, and at the last position."""
+        """Check the recorded size against the last position."""
         with self._database.reading(self._collection) as connection:
             return end_of(connection, self._collection, self._collection.state(connection))
 
     def input_size(self) -> InputSize:
-        """Return the number of items, which is noted; that of a map would have to be counted."""
+        """Return the recorded number of items; the entries of a map would have to be counted."""
         return InputSize(self.size(), is_near=True)
 
     def read(self, start: int, stop: int) -> list[Any]:
@@ -173,7 +173,7 @@ class SqliteList(SqliteHandle):
                 return
 
     def edit(self, change: Callable[[ListView], Splice | None]) -> None:
-        """Replace a stretch: look, change here, compare and write there; again if the list did not stay."""
+        """Replace a range: read, change, compare and write; retry if the list has changed."""
         edit_list(self.name, self._look, change, self._splice)
 
     def _look(self) -> tuple[CollectionRow, _View]:
@@ -187,7 +187,7 @@ class SqliteList(SqliteHandle):
         # Encoded before: no code of the user's runs while the file is locked.
         cells = [value_cell(written.codec, data) for data in written.items]
         with self._database.writing(self._collection) as connection:
-            # The state has the version of the list: after any change of it the splice is made anew.
+            # The state has the version of the list: after any change of it the splice is computed again.
             if self._collection.state(connection) != state:
                 return False
             self._collection.settle(connection, state.types, written.codec)
@@ -205,7 +205,7 @@ class SqliteList(SqliteHandle):
 
     def _move(self, connection: sqlite3.Connection, start: int, by: int) -> None:
         """Move the items from a position on; those at their new positions are overwritten."""
-        # Not one UPDATE of the keys: SQLite checks each row, and would meet keys that are still taken.
+        # Not one UPDATE of the keys: SQLite checks each row, and would find keys that are still in use.
         connection.execute("CREATE TEMP TABLE moving (key INTEGER PRIMARY KEY, value)")
         connection.execute(f"INSERT INTO moving SELECT key + ?, value FROM {self._table} WHERE key >= ?", (by, start))
         connection.execute(f"DELETE FROM {self._table} WHERE key >= ?", (min(start, start + by),))

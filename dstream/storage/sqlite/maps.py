@@ -48,7 +48,7 @@ __all__ = ["SqliteEntryWriter", "SqliteMap", "SqliteMapJob"]
 
 
 Merged = Mapping[Cell, tuple[Cell | None, Cell | None]]
-"""By key, the value that is stored by now and the merged one; None is none."""
+"""By key, the current value and the merged value; None if there is none."""
 
 
 @record
@@ -57,7 +57,7 @@ class SqliteEntryWriter(EntryWriter):
 
     Attributes:
         run: the beginning of the names of all attempts of this run of the job.
-        merge: the pickled function that makes one value of an old and a new one.
+        merge: the pickled function that merges an old and a new value.
     """
 
     collection: SqliteCollection
@@ -65,7 +65,7 @@ class SqliteEntryWriter(EntryWriter):
     merge: bytes | None
 
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
-        """Stage the entries in a file, and give one receipt for all of them."""
+        """Stage the entries in a file, and yield one receipt for all of them."""
         merge: Merge | None = None if self.merge is None else pickle.loads(self.merge)
         codec, size = self.codec, 0
         with closing(StagedFile(self.collection, self.run)) as file:
@@ -92,7 +92,7 @@ class SqliteEntryWriter(EntryWriter):
         ]
 
     def _old(self, codec: Codec, keys: Mapping[bytes, Cell]) -> dict[bytes, bytes]:
-        """Return the stored values, empty where there is none."""
+        """Return the stored values, empty if there is none."""
         collection = self.collection
         sql = f"SELECT value FROM {collection.table} WHERE key = ?"
         with collection.place.shared().reading(collection) as connection:
@@ -133,7 +133,7 @@ class SqliteMapJob(SqliteJob):
         return SqliteEntryWriter(self._began_with, buckets, is_merging, self._collection, self._run, pickled)
 
     def commit(self, receipts: Sequence[Any]) -> None:
-        """Move all staged rows into the table in one transaction, and remove those of losing attempts."""
+        """Move all staged rows into the table in one transaction, and remove the files of losing attempts."""
         parts = self._staged(receipts)
         again: dict[Cell, tuple[Cell | None, Cell | None]] = {}
         while True:
@@ -144,7 +144,7 @@ class SqliteMapJob(SqliteJob):
             if differing == {}:
                 break
             codec, merged = self._merged_again(codec, parts, differing or {})
-            # Values that were merged in earlier rounds stay: they are compared again, like those of tasks.
+            # Values that were merged in earlier rounds remain: they are compared again, like the values of tasks.
             again.update(merged)
         self._tidy(parts)
 
@@ -223,7 +223,7 @@ class SqliteMapJob(SqliteJob):
         return ((key, value) for staged in parts for key, value, _, _ in staged.rows())
 
     def _remove_others(self, connection: sqlite3.Connection, parts: Sequence[Staged]) -> None:
-        # A table, since one statement takes a bounded number of parameters.
+        # A table, since the parameters of a statement are limited.
         connection.execute("CREATE TEMP TABLE staying (key PRIMARY KEY) WITHOUT ROWID")
         keys = ((key,) for key, _ in self._entries(parts))
         connection.executemany("INSERT INTO staying VALUES (?) ON CONFLICT DO NOTHING", keys)
@@ -246,7 +246,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
         self._delete = f"DELETE FROM {self._table} {there}"
 
     def get_many(self, keys: Sequence[Any]) -> list[Any]:
-        """Look the keys up, all in one state."""
+        """Return the values of the keys, all from one state."""
         codec = self._codec()
         cells = [cell_of_key(codec, key) for key in keys]
         if len(cells) == 1:
@@ -261,7 +261,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
     # Changes
 
     def update(self, keys: Sequence[Any], change: Callable[[list[Any]], list[Any]]) -> list[Any]:
-        """Replace values: read, change here, compare and write there; again if the old values did not stay."""
+        """Replace values: read, change, compare and write; retry if the old values have changed."""
         # The statement for one key decides no types: a transaction has to write these down, too.
         if len(keys) == 1 and self._is_decided:
             return self._update_one(self._known_codec, keys[0], change)
@@ -304,7 +304,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
         return self._database.change(self._collection, self._replace, (written, cell, there, there)) == 1
 
     def _look(self, cells: Sequence[Cell]) -> tuple[str, list[Cell | None], tuple[int, int]]:
-        """Return the types, the values, and a mark that stays as long as no process writes into the database."""
+        """Return the types, the values, and a mark that is constant while no process writes to the database."""
         with self._database.reading(self._collection) as connection:
             types = self._collection.state(connection).types
             rows = [connection.execute(self._select, (cell,)).fetchone() for cell in cells]
@@ -319,7 +319,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
         new: Mapping[Cell, Cell | None],
         mark: tuple[int, int],
     ) -> bool:
-        # A function that has only looked takes no lock, for which others would wait.
+        # A function that has only read needs no lock, which would block others.
         if not new:
             return True
         with self._database.writing(self._collection) as connection:
@@ -351,7 +351,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
     # Reading all of it
 
     def size(self) -> int:
-        """Count the entries, which takes some milliseconds for a million."""
+        """Count the entries, which takes a few milliseconds for a million."""
         return int(self._database.row(self._collection, f"SELECT count(*) FROM {self._table}")[0])
 
     def splits(self, parallelism: int) -> Sequence[EntrySplit]:
@@ -372,7 +372,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
         return [EntryStretch(self._collection, pin, low, high, entries) for low, high, entries in bounds]
 
     def _edge(self, connection: Any, low: Cell | None, step: int) -> Cell | None:
-        """Return the key that many rows behind another one, or behind the start."""
+        """Return the key `step` rows after another one, or after the start."""
         above = "" if low is None else "WHERE key >= ?"
         sql = f"SELECT key FROM {self._table} {above} ORDER BY key LIMIT 1 OFFSET ?"
         row = connection.execute(sql, (step,) if low is None else (low, step)).fetchone()
@@ -392,7 +392,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
             if not page:
                 raise self._trimmed(since)
             for offset, at, key, old, new in page:
-                # The offsets are those of AUTOINCREMENT, without gaps, so a gap is a row that was removed.
+                # The offsets are assigned by AUTOINCREMENT, without gaps, so a gap is a removed row.
                 if offset != since + 1:
                     raise self._trimmed(since)
                 since = offset
@@ -402,7 +402,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
                     return
 
     def _trimmed(self, since: int) -> IllegalStateError:
-        """Return the error for missing events: each has the number after the one before it."""
+        """Return the error for missing events, whose numbers have no gaps."""
         return IllegalStateError(
             f"the journal of {self._collection} no longer reaches back to offset {since}: something else than dstream "
             f"has removed rows of {self._collection.journal}"
@@ -413,7 +413,7 @@ class SqliteMap(NumberedJournal, SqliteHandle):
         return self._journaled("SELECT max(offset) FROM {journal}")
 
     def journal_before(self, when: int) -> int:
-        """Look at the events, the newest first."""
+        """Search the events, the newest first."""
         return self._journaled("SELECT offset FROM {journal} WHERE at < ? ORDER BY offset DESC LIMIT 1", when)
 
     def _journaled(self, sql: str, *arguments: Any) -> int:

@@ -1,7 +1,7 @@
 """Rows of tables: the cells of keys and values, and splits of rows that tasks read.
 
-So any program that reads SQLite sees plain columns. Two forms that SQLite takes for one, or for nothing, stay encoded:
-NaN, which it makes NULL, and -0.0, which it returns as 0.0. An int and a float of one value differ by `typeof`.
+So any program that reads SQLite sees plain columns. Two values that SQLite cannot represent are encoded: NaN, which it
+converts to NULL, and -0.0, which it returns as 0.0. An int and a float of one value differ by `typeof`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 _MSGPACK_SCALARS = frozenset(
     [*range(0x80), *range(0xA0, 0xC0), 0xCA, 0xCB, *range(0xCC, 0xD4), 0xD9, 0xDA, 0xDB, *range(0xE0, 0x100)]
 )
-"""The first bytes of encoded values that are ints, floats or texts."""
+"""The first bytes of encoded values that are ints, floats or strings."""
 _KEY_TAGS = frozenset(b"sif")
 
 
@@ -138,7 +138,7 @@ class _Stretch:
     high: Cell | None
 
     def pages(self) -> Iterator[_Page]:
-        """Yield the rows; each page is read in a transaction of its own, so that no reader holds the log back."""
+        """Yield the rows; each page is read in a separate transaction, so that no reader blocks the log."""
         low, compared = self.low, ">="
         while page := self._page(low, compared):
             yield page
@@ -154,7 +154,7 @@ class _Stretch:
             if not connection.execute("SELECT 1 FROM dstream_pins WHERE pin = ?", (self.pin.number,)).fetchone():
                 raise removed_error(collection)
             kept = connection.execute("SELECT 1 FROM dstream_undo WHERE collection = ? LIMIT 1", (collection.number,))
-            # Where no old values are kept, the table alone has the same rows, without two subqueries for each row.
+            # Without saved old values, the table alone has the same rows, without two subqueries for each row.
             sql = _SELECT_KEPT if kept.fetchone() else _SELECT
             bounds = (f" AND key {compared} :low" if low is not None else "") + (
                 " AND key < :high" if self.high is not None else ""
@@ -178,7 +178,7 @@ _SELECT_KEPT = (
 
 @dataclass(frozen=True, slots=True)
 class EntryStretch(_Stretch):
-    """Some of the entries of a map.
+    """Range of the entries of a map.
 
     Attributes:
         size: the number of entries.
@@ -209,7 +209,7 @@ class EntryStretch(_Stretch):
 
 @dataclass(frozen=True, slots=True)
 class ItemStretch(_Stretch):
-    """Some of the items of a list, in order."""
+    """Range of the items of a list, in order."""
 
     def read(self) -> Iterator[Any]:
         """Yield the items."""

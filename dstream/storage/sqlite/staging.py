@@ -1,4 +1,4 @@
-"""Files that one attempt of one task writes beside the database, until the driver commits their rows.
+"""Files that one attempt of one task writes next to the database, until the driver commits their rows.
 
 Such a file is a database too, without a log: no process reads it before its receipt is known.
 """
@@ -31,13 +31,13 @@ __all__ = ["AT_A_TIME", "Row", "SqliteJob", "Staged", "StagedFile", "removed_orp
 
 
 AT_A_TIME = 5000
-"""The most entries or items that a task writes at once."""
+"""The maximal number of entries or items in one write of a task."""
 
 _NAME = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")
 _NUMBER = re.compile(r"[1-9][0-9]{0,18}")
 
 Row = tuple[Any, Cell | None, Cell | None, bytes | None]
-"""The key, the new value, the value that it was merged with, and the written one; None where there is none."""
+"""The key, the new value, the value that it was merged with, and the written value; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Staged:
         """Yield the rows in the order in which they were written.
 
         Raises:
-            IllegalStateError: they are not there any more.
+            IllegalStateError: they were removed.
         """
         found = 0
         with _naming_failures(self.collection), closing(self._opened()) as connection:
@@ -90,7 +90,7 @@ class Staged:
         path = self.path
         if not os.path.exists(path):
             raise removed_error(self.collection)
-        # `immutable`: the file is finished, so SQLite needs neither locks nor a look for a journal.
+        # `immutable`: the file is finished, so SQLite needs neither locks nor a journal.
         return sqlite3.connect(f"file:{quote(path)}?mode=ro&immutable=1", uri=True)
 
 
@@ -104,7 +104,7 @@ class StagedFile:
         self._connection: sqlite3.Connection | None = None
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Write some rows behind the others."""
+        """Append rows."""
         with _naming_failures(self._collection):
             connection = self._connection or self._made()
             connection.executemany("INSERT INTO staged (key, value, old, written) VALUES (?, ?, ?, ?)", rows)
@@ -121,7 +121,7 @@ class StagedFile:
         except OSError as error:
             raise EngineError(f"{collection}: tasks cannot write into {self._path}: {error.strerror}") from error
         self._connection = connection = sqlite3.connect(self._path, isolation_level=None)
-        # A file that was not finished is removed as a whole, so nothing ever has to be rolled back.
+        # An unfinished file is removed as a whole, so nothing is ever rolled back.
         connection.execute("PRAGMA journal_mode = OFF")
         connection.execute(f"PRAGMA synchronous = {'FULL' if collection.place.durable else 'OFF'}")
         connection.execute("BEGIN")
@@ -129,7 +129,7 @@ class StagedFile:
         return connection
 
     def finish(self) -> None:
-        """Keep the written rows."""
+        """Commit the written rows."""
         if self._connection is not None:
             with _naming_failures(self._collection):
                 self._connection.execute("COMMIT")
@@ -218,14 +218,14 @@ class SqliteJob:
 def removed_orphans(place: DatabaseLocation, before: float) -> int:
     """Remove the folders of destroyed collections in which nothing is newer than a time, and count their files.
 
-    `destroy` removes the folder after the collection, so a failure in between leaves it, and a task that still runs
-    makes it again.
+    `destroy` removes the folder after the collection, so a failure in between leaves it, and a running task may
+    recreate it.
 
     Raises:
         EngineError: the file system refuses it.
     """
     title = Titled("staged output of destroyed collections")
-    # The folders first: that of a collection that is made in between is not among them.
+    # The folders first: folders of collections that are created in between are not among them.
     folders = list(_numbered(staged_folder(title, place)))
     known = {number for (number,) in place.shared().rows(title, "SELECT id FROM dstream_collections")}
     return sum(_removed_folder(title, path, before) for number, path in folders if number not in known)
