@@ -3,7 +3,7 @@
 No module here imports an engine or a job.
 
 - `run`: runs the processors of a graph.
-- `tasklets`: one processor with its surroundings.
+- `tasklets`: one processor with its inbox, outbox and edges.
 - `inbox_outbox`: its inbox and outbox.
 - `inbound_edges`: its inbound edges, queues in memory and on disk, and their least watermark.
 - `edges`: routing between processors, and cuts of a graph where items move between tasks.

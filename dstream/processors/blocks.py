@@ -29,7 +29,7 @@ class Mark(Enum):
 
 
 MARKS: frozenset[type] = frozenset((Watermark, Mark))
-"""The kinds of what travels among items and is none."""
+"""The types of control messages among items."""
 
 
 class MarkedBlock(list[Any]):
@@ -52,9 +52,9 @@ class GraphBlock(NamedTuple):
     """A block that a run emits by one of its outlets.
 
     Attributes:
-        outlet: its number.
+        outlet: the number of the outlet.
         sender: the number of the processor that sent it.
-        items: one after another, with watermarks and marks among them.
+        items: items in order, with watermarks and marks among them.
     """
 
     outlet: int
@@ -63,7 +63,7 @@ class GraphBlock(NamedTuple):
 
     @property
     def items_of_block(self) -> list[Any]:
-        """The items, for a message about one that cannot travel."""
+        """Return the items, for a message about an item that cannot be pickled."""
         return self.items
 
 
@@ -71,10 +71,10 @@ class GraphArrival(NamedTuple):
     """A block that arrives at a run by one of its inlets.
 
     Attributes:
-        inlet: its number.
+        inlet: the number of the inlet.
         sender: the number of the task, or of the processor, that sent it.
-        target: the number of the processor that it is for; None: the run decides.
-        items: one after another, with watermarks and marks among them.
+        target: the number of the destination processor; None: the run decides.
+        items: items in order, with watermarks and marks among them.
     """
 
     inlet: int
@@ -84,7 +84,7 @@ class GraphArrival(NamedTuple):
 
     @property
     def items_of_block(self) -> list[Any]:
-        """The items, for a message about one that cannot travel."""
+        """Return the items, for a message about an item that cannot be pickled."""
         return self.items
 
 

@@ -26,11 +26,11 @@ __all__ = ["Door", "EdgeRouter", "Feed", "Giving", "Sending", "checked_items", "
 
 
 def graph_groups(graph: VertexGraph) -> list[VertexGraph]:
-    """Return the parts of a graph whose processors of one number can run in one task, in topological order.
+    """Return the parts of a graph in which processors of equal number can run in one task, in topological order.
 
-    A vertex belongs to the part of those before it, if all its edges begin in one part, at processors of the
-    same number. Edges between parts are outlets of one and inlets of another, and carry blocks; those that are inlets
-    or outlets of the graph stay as they are.
+    A vertex belongs to the part of its upstream vertices, if all its edges begin in one part, at processors of the same
+    number. Edges between parts are outlets of one part and inlets of another, and carry blocks; the inlets and outlets
+    of the graph are unchanged.
     """
     part_of: dict[str, int] = {}
     parts: list[list[GraphVertex]] = []
@@ -64,27 +64,27 @@ def _part(graph: VertexGraph, vertices: list[GraphVertex], part_of: dict[str, in
 
 
 class EdgeRouter:
-    """Router of the items that one processor, or one task, sends by an edge: to the only processor, or to each in turn.
+    """Router of the items that a processor or a task sends by an edge: to the only processor, or round-robin.
 
     Args:
-        edge: which one.
+        edge: the edge.
         sender: the number of the processor.
-        targets: the processors that may get items.
-        all_targets: how many processors the destination has; every one gets the marks.
+        targets: the processors that may receive items.
+        all_targets: the number of processors of the destination; each of them receives the marks.
     """
 
     def __init__(self, edge: GraphEdge, sender: int, targets: range, all_targets: int) -> None:
         self.edge = edge
         self._targets = targets
         self._all = all_targets
-        # Senders begin at different targets: with few items each, all of them would feed the first ones otherwise.
+        # Senders begin at different targets: otherwise, with few items each, all would send to the first ones.
         self._next = sender % len(targets)
 
     def route(self, items: list[Any]) -> list[tuple[int, list[Any]]]:
-        """Return the items for each processor that gets some, in order; marks go to every one.
+        """Return the items for each processor that receives items, in order; marks are sent to every processor.
 
         Raises:
-            Exception: what the key function of the edge, or its partitioner, raised.
+            Exception: the error of the key function of the edge, or of its partitioner.
         """
         if self._all == 1:
             return [(0, items)]
@@ -102,7 +102,7 @@ class EdgeRouter:
         return found + (self._route(run) if run else [])
 
     def _route(self, items: list[Any]) -> list[tuple[int, list[Any]]]:
-        """Deal items out, one after another."""
+        """Distribute items round-robin."""
         targets, count = self._targets, len(self._targets)
         if count == 1:
             return [(targets[0], items)]
@@ -157,33 +157,33 @@ def router_of(edge: GraphEdge, sender: int, senders: int, targets: int) -> EdgeR
     """Return the router of one sender.
 
     Args:
-        edge: which one.
-        sender: its number.
-        senders: how many there are.
-        targets: how many processors the destination has.
+        edge: the edge.
+        sender: the number of the sender.
+        senders: the number of senders.
+        targets: the number of processors of the destination.
     """
     if edge.routing is Routing.PARTITIONED:
         return _ByKey(edge, sender, range(targets), targets)
     if edge.routing is Routing.BROADCAST:
         return _ToAll(edge, sender, range(targets), targets)
     if edge.routing is Routing.ISOLATED:
-        # A producer has its consumers for itself; where there are fewer of them, several share one.
+        # Each producer has its own consumers; if there are fewer consumers, several producers share one.
         own = range(sender, targets, senders) if senders <= targets else range(sender % targets, sender % targets + 1)
         return EdgeRouter(edge, 0, own, targets)
     return EdgeRouter(edge, sender, range(targets), targets)
 
 
 _AT_ONCE = 4
-"""At most this number of blocks arrive before the next turn of the processors, or one for each inlet if more."""
+"""Maximum number of blocks that arrive before the next turn of the processors, or one per inlet if that is more."""
 
 
 class Sending:
     """The sender of the items of one processor by an edge.
 
     Args:
-        router: decides which processors get them; None: there is one.
-        inflows: of the processors that may get them, by their numbers.
-        sender: the number of the processor among those that send to these.
+        router: chooses the receiving processors; None: there is one.
+        inflows: the inflows of the possible receivers, by their numbers.
+        sender: the number of the processor among the senders of the edge.
     """
 
     def __init__(self, router: EdgeRouter | None, inflows: Sequence[EdgeInflow], sender: int) -> None:
@@ -193,11 +193,11 @@ class Sending:
         self._left: list[tuple[int, list[Any]]] = []
 
     def send(self, items: list[Any]) -> None:
-        """Route items; those that find no room wait here."""
+        """Route items to the buffer."""
         self._left = [(0, items)] if self._router is None else self._router.route(items)
 
     def flush(self) -> bool:
-        """Send the buffered items as long as there is room, and return whether all have gone."""
+        """Send the buffered items as long as there is room, and return whether all were sent."""
         left = self._left
         while left:
             target, block = left[0]
@@ -210,7 +210,7 @@ class Sending:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing waits here."""
+        """Return whether the buffer is empty."""
         return not self._left
 
 
@@ -219,9 +219,9 @@ class Giving:
     """The sender of the items of one processor out of the graph, by an outlet.
 
     Attributes:
-        outlet: its number.
+        outlet: the number of the outlet.
         sender: the number of the processor.
-        given: takes the blocks; the run of the graph empties it.
+        given: the list of emitted blocks; the run of the graph empties it.
     """
 
     outlet: int
@@ -231,7 +231,7 @@ class Giving:
     is_empty = True
 
     def send(self, items: list[Any]) -> None:
-        """Give items."""
+        """Emit items as a block."""
         self.given.append(GraphBlock(self.outlet, self.sender, items))
 
     def flush(self) -> bool:
@@ -245,10 +245,10 @@ class Door:
 
     Attributes:
         edge: the inlet.
-        targets: how many processors its destination has.
-        inflows: of those that are here, by their numbers.
-        senders: how many send by it.
-        step: how the destination names itself.
+        targets: the number of processors of its destination.
+        inflows: the inflows of the processors of this run, by their numbers.
+        senders: the number of senders of the inlet.
+        step: the name of the destination in messages.
     """
 
     edge: GraphEdge
@@ -259,11 +259,11 @@ class Door:
     _routers: dict[int, EdgeRouter] = field(default_factory=dict)
 
     def routed(self, arrival: GraphArrival) -> list[tuple[EdgeInflow, int, list[Any]]]:
-        """Return where the items of an arrival go.
+        """Return the inflow, sender and items for each receiver of an arrival.
 
         Raises:
-            TypeError: one of them is None.
-            Exception: what the key function of the edge raised.
+            TypeError: an item is None.
+            Exception: the error of the key function of the edge.
         """
         sender, items = arrival.sender, arrival.items
         with naming(self.step):
@@ -281,7 +281,7 @@ def checked_items(items: list[Any], vertex: str, step: Step) -> list[Any]:
     None is refused: it means the absence of an item in the protocol.
 
     Raises:
-        TypeError: one of the items is None.
+        TypeError: an item is None.
     """
     kinds = set(map(type, items))
     if type(None) in kinds:
@@ -292,15 +292,15 @@ def checked_items(items: list[Any], vertex: str, step: Step) -> list[Any]:
 
 
 class Feed:
-    """Queue of arriving items, which passes them on as long as there is room.
+    """Queue of arriving items, which passes them to the inflows as long as there is room.
 
     Args:
-        arrivals: what arrives.
+        arrivals: the arriving blocks.
         doors: one for each inlet, in order.
         ended: the numbers of the inlets that end with the arrivals.
 
     Attributes:
-        is_done: all is in.
+        is_done: whether all arrivals were passed.
     """
 
     def __init__(self, arrivals: Iterator[GraphArrival], doors: Sequence[Door], ended: Collection[int]) -> None:
@@ -315,7 +315,7 @@ class Feed:
         """Accept some blocks, and return whether there were any."""
         is_any = False
         for _ in range(self._at_once):
-            # Nothing more is read while earlier blocks find no room: this is the backpressure of a graph.
+            # Nothing more is read while there is no room for earlier blocks: this is the backpressure of a graph.
             if self.is_done or not self._let_in():
                 break
             is_any = True
@@ -329,7 +329,7 @@ class Feed:
         return is_any
 
     def _let_in(self) -> bool:
-        """Pass the waiting items on; return whether there was room for all of them."""
+        """Pass the pending items to the inflows; return whether there was room for all of them."""
         left = self._left
         while left:
             inflow, sender, items = left[0]

@@ -1,10 +1,11 @@
 """`GraphExecution`: the processors of a graph in one process, with their suppliers and log.
 
-A worker of Spark's has no handlers, and logs warnings alone: lines of `peek_input`, `write_logger` and the loggers of
-processors would be lost there. So a worker writes to its stderr, as functions that print do.
+A Spark worker has no log handlers, and logs only warnings: lines of `peek_input`, `write_logger` and the loggers of
+processors would be lost. So a worker writes them to its stderr, as functions that print do.
 
-Tasklets take turns in one thread; each call lets a processor do a little. What one emits waits in a queue of the next
-one, and while that is full, the first one has to wait. Processors that are not cooperative have threads of their own.
+Tasklets take turns in one thread; each call lets a processor do a little. The output of a processor is buffered in a
+queue of the next one; while the queue is full, the first one must wait. Processors that are not cooperative have
+threads of their own.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ class SharedSuppliers:
         self._lock = threading.RLock()
 
     def take(self, supplier: ProcessorSupplier, context: SupplierContext) -> None:
-        """Start a supplier, unless another run has started it. It is to be given back, also after a failure.
+        """Start a supplier, unless another run has started it. The caller must return it, also after a failure.
 
         Raises:
-            Exception: what its `init` raised.
+            Exception: the error of its `init`.
         """
         with self._lock:
-            # The entry refers to the supplier, so that no other one can get its `id`.
+            # The entry refers to the supplier, so that no other supplier can get its `id`.
             used = self._used.setdefault(id(supplier), _Used(supplier))
             used.times += 1
             if used.times == 1:
@@ -62,10 +63,10 @@ class SharedSuppliers:
                 supplier.init(context)
 
     def give_back(self, supplier: ProcessorSupplier, error: BaseException | None) -> None:
-        """Close a supplier if no other run has it.
+        """Close a supplier if no other run uses it.
 
         Raises:
-            Exception: what its `close` raised.
+            Exception: the error of its `close`.
         """
         with self._lock:
             used = self._used[id(supplier)]
@@ -85,7 +86,7 @@ _LOGGER = "dstream.core"
 
 
 class _ToStderr(logging.StreamHandler):  # type: ignore[type-arg]  # Generic for type checkers alone.
-    """The handler of a worker in place of those of the caller."""
+    """The log handler of a worker, which replaces the handlers of the caller."""
 
 
 def _level() -> int:
@@ -98,12 +99,12 @@ def _has_handlers() -> bool:
 
 @record(slots=False)
 class ProcessorLogs:
-    """The levels of logging in the caller's process, where it is made; it is sent to the tasks.
+    """The log levels of the caller's process, which are sent to the tasks.
 
     Attributes:
         level: the lowest level that loggers of processors report.
-        has_handlers: the caller has set up logging; without, lines that were asked for are printed.
-        process: the caller's.
+        has_handlers: whether the caller has set up logging; otherwise requested lines are printed.
+        process: the process id of the caller.
     """
 
     level: int = field(default_factory=_level)
@@ -111,11 +112,11 @@ class ProcessorLogs:
     process: int = field(default_factory=os.getpid)
 
     def begin(self) -> None:
-        """Give a worker's logger the level of the caller, and a handler if the worker has none."""
+        """Set the level of a worker's logger to the caller's, and add a handler if the worker has none."""
         if os.getpid() == self.process:
             return
         logger = logging.getLogger(_LOGGER)
-        # Spark uses a worker again for later runs, whose callers may want other lines.
+        # Spark reuses a worker for later runs, whose callers may set other levels.
         for ours in [each for each in logger.handlers if isinstance(each, _ToStderr)]:
             logger.removeHandler(ours)
         logger.setLevel(self.level)
@@ -131,7 +132,7 @@ Place = tuple[str, int]
 """A vertex, and the number of one of its processors."""
 
 Saved = dict[Place, tuple[dict[Any, Any], TaskletState]]
-"""The entries that processors saved, and what the run stores of each of them."""
+"""The entries that processors saved, and the state of their tasklets."""
 
 SLICE = 0.05
 """Seconds for processors without inputs in an epoch."""
@@ -142,22 +143,22 @@ HERE = "here"
 
 
 class GraphExecution:
-    """The processors of a graph that are in this process. They are made at once, and are to be closed.
+    """The processors of a graph in this process. They are created at once, and must be closed.
 
     Args:
-        graph: what runs; its suppliers are asked here.
-        parallelism: how many processors each vertex has, by its name.
-        here: the number of the processors that run here, one of each vertex; None: all of them.
+        graph: the graph; its suppliers are called in this process.
+        parallelism: the number of processors of each vertex, by its name.
+        here: the number of the processors that run in this process, one of each vertex; None: all of them.
         guarantee: the guarantee that processors see.
-        senders: how many tasks or processors send by each inlet, in order; one, unless it is given.
-        check: is called in every turn, and raises what ends the run; None: nothing ends it.
-        overflow: makes what takes groups of a processor that do not fit into memory; None: nothing does.
+        senders: the number of tasks or processors that send by each inlet, in order; one by default.
+        check: called in every turn; raises an exception to end the run; None: no check.
+        overflow: returns the storage for groups of a processor that do not fit into memory; None: there is none.
 
     Attributes:
-        saved: what was saved last.
+        saved: the state that was saved last.
 
     Raises:
-        Exception: what a supplier, or `init` of a processor, raised.
+        Exception: the error of a supplier, or of `init` of a processor.
     """
 
     def __init__(
@@ -206,7 +207,7 @@ class GraphExecution:
     def _make_inflows(self, edge: GraphEdge) -> None:
         is_inner = edge.source in self._graph.names
         senders = len(self._numbers(edge.source)) if is_inner else self._senders.get(id(edge), 1)
-        # What has to wait for another edge must not stop its sender, on which that edge may depend.
+        # An edge that waits for another edge must not block its sender, on which the other edge may depend.
         waits = any(other.priority < edge.priority for other in self._graph.into(edge.destination))
         for number in self._numbers(edge.destination):
             self._inflows[id(edge), number] = inflow(edge, senders, is_bounded=not waits)
@@ -275,7 +276,7 @@ class GraphExecution:
 
     @property
     def unsaved(self) -> set[str]:
-        """The vertices of users' processors that do not save: what they hold is lost if the job moves."""
+        """Return the vertices of users' processors that do not save: their state is lost if the job moves."""
         return {
             each.context.vertex
             for each in self._tasklets
@@ -285,7 +286,7 @@ class GraphExecution:
 
     @property
     def hears_time(self) -> bool:
-        """Return whether something happens here when time moves."""
+        """Return whether a processor reacts when time advances."""
         return any(each.hears_time for each in self._tasklets)
 
     # ------------------------------------------------------------------------------------------------------ running
@@ -294,7 +295,7 @@ class GraphExecution:
         """Restore the processors from their saved state; at most once, before anything runs.
 
         Raises:
-            Exception: what a processor raised.
+            Exception: the error of a processor.
         """
         for tasklet in self._tasklets:
             place = tasklet.context.vertex, tasklet.context.index
@@ -306,26 +307,26 @@ class GraphExecution:
         """Run until all processors have completed, and yield the output.
 
         Args:
-            arrivals: in any order of inlets, which end with them; what has to wait for an edge of an earlier priority
-                is kept, on disk if it is much.
+            arrivals: in any order of inlets, which end with them; items that wait for an edge of an earlier priority
+                are buffered, past a bound on disk.
 
         Raises:
-            Exception: what a processor raised, with its vertex and item.
+            Exception: the error of a processor, with its vertex and item.
         """
         doors = self._doors()
         return self._turns(Feed(arrivals, doors, range(len(doors))), lambda: True, self._have_all_ended)
 
     def epoch(self, arrivals: Iterator[GraphArrival], ended: Collection[int] = ()) -> Iterator[GraphBlock]:
-        """Run until all that arrives has been processed, and yield the output; sources get a slice of time.
+        """Run until all arrivals have been processed, and yield the output; sources get a slice of time.
 
         Args:
             arrivals: as for `run`.
-            ended: the numbers of the inlets that end with these. Where all that leads to a processor has ended, it
-                completes; the others stay as they are.
+            ended: the numbers of the inlets that end with these arrivals. A processor completes if all its input has
+                ended; the others remain open.
 
         Raises:
-            UnsupportedError: something waits for an edge that did not end.
-            Exception: what a processor raised, with its vertex and item.
+            UnsupportedError: items wait for an edge that did not end.
+            Exception: the error of a processor, with its vertex and item.
         """
         feed = Feed(arrivals, self._doors(), ended)
         yield from self._turns(feed, _Slice().goes_on, self._are_all_quiet)
@@ -335,7 +336,7 @@ class GraphExecution:
     def save(self) -> Iterator[GraphBlock]:
         """Save the state of each processor in `saved`, between two runs, and yield the items that they emit then.
 
-        What one emits while it saves is processed by those behind it before they save.
+        Items that a processor emits while it saves are processed by the downstream processors before they save.
         """
         self.saved = {}
         try:
@@ -356,7 +357,7 @@ class GraphExecution:
         return all(each.has_ended and each.is_quiet for each in self._tasklets)
 
     def _are_all_quiet(self, sources_go_on: bool) -> bool:
-        """Return whether nothing waits anywhere; in the order of the graph, so that nothing slips by."""
+        """Return whether no items are pending; checked in the order of the graph, so that no moving item is missed."""
         is_sourced = sources_go_on and any(each.is_source and not each.has_ended for each in self._tasklets)
         return not is_sourced and all(each.is_quiet for each in self._tasklets)
 
@@ -399,7 +400,7 @@ class GraphExecution:
         return threads
 
     def counts(self) -> dict[str, tuple[list[int], list[int]]]:
-        """Return how many items arrived by each inbound edge and were sent by each outbound one, for each vertex."""
+        """Return the numbers of items received by each inbound edge and sent by each outbound edge, for each vertex."""
         found: dict[str, tuple[list[int], list[int]]] = {}
         for each in self._tasklets:
             known = found.get(each.context.vertex)

@@ -42,14 +42,14 @@ _TICK = 0.2
 
 
 class GraphShard:
-    """The state of processors, and as long as this process has them, the processors themselves.
+    """The state of processors, and the processors themselves while they are in this process.
 
-    At the end of each epoch they save, and what differs from the last time is the delta.
+    At the end of each epoch they save, and the difference from the last time is the delta.
 
     Args:
         graph: their part of the graph.
-        parallelism: how many processors each vertex has.
-        senders: how many send by each inlet.
+        parallelism: the number of processors of each vertex.
+        senders: the number of senders of each inlet.
         guarantee: the guarantee that they see.
     """
 
@@ -116,14 +116,14 @@ class GraphShard:
         return any(each.carries_blocks for each in self._graph.outlets)
 
     def _ended(self, moment: EpochTime) -> list[int]:
-        """Return the inlets that have ended; by those between parts, processors send their end themselves."""
+        """Return the inlets that have ended; at inlets between parts, processors send their end themselves."""
         return [number for number, each in enumerate(self._graph.inlets) if self._has_ended(number, each, moment)]
 
     def _has_ended(self, number: int, edge: GraphEdge, moment: EpochTime) -> bool:
         return number in moment.ended and not edge.carries_blocks
 
     def _of_time(self, moment: EpochTime) -> Iterator[GraphArrival]:
-        """Yield the watermark of the step, behind the items, by the inlets by which no processor sends its own."""
+        """Yield the watermark of the step, after the items, for the inlets by which no processor sends its own."""
         if not NO_WATERMARK < moment.new < END_OF_TIME:
             return
         for number, each in enumerate(self._graph.inlets):
@@ -131,11 +131,11 @@ class GraphShard:
                 yield GraphArrival(number, 0, moment.shard, [Watermark(moment.new)])
 
     def _opened(self, number: int) -> GraphExecution:
-        """Return the processors, made and restored if they are not there."""
+        """Return the processors, created and restored if they are not in this process."""
         if self._run is None:
             parallelism = {each.name: self._parallelism for each in self._graph.vertices}
             self._run = GraphExecution(self._graph, parallelism, number, self._guarantee, self._senders)
-            # A shard may be dropped before its job ends, and its processors are to be closed all the same.
+            # A shard may be dropped before its job ends, and its processors must be closed nevertheless.
             self._finalizer: weakref.finalize[..., Any] = weakref.finalize(self, self._run.close)
             self._run.restore(self._saved())
             # New processors count from 0.
@@ -181,21 +181,21 @@ class GraphShard:
         self._digests = {}
 
     def patch(self, delta: Any) -> None:
-        """Become the state after an epoch, of which this is the delta; processors that are here did not see it."""
+        """Apply the delta of an epoch; the processors in this process, which did not run it, are closed."""
         self.close_processors(None)
         states, changed, removed = delta
         self._states = dict(states)
         self._values.update(changed)
         for entry in removed:
             self._values.pop(entry, None)
-        for entry in (*changed, *removed):  # The digest of before is not that of the value in the files now.
+        for entry in (*changed, *removed):  # The earlier digest is not the digest of the new value.
             self._digests.pop(entry, None)
 
     def close_processors(self, error: BaseException | None) -> None:
         """Close the processors of this process; their saved state would make them again."""
         run, self._run = self._run, None
         if run is not None:
-            # A shard may have many runs, one after another, and a finalizer would keep each of them with its state.
+            # A shard may have many successive runs, and a finalizer would retain each of them with its state.
             self._finalizer.detach()
             run.close(error)
 
@@ -212,11 +212,11 @@ class GraphShard:
         return self._deadline
 
     def clock_deadline(self) -> float | None:
-        """Return when the processors have something to do without items: at once if there is a source."""
+        """Return the time at which the processors are due without items: at once if there is a source."""
         return self._clock_deadline
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
-        """Return ((vertex, key), value) of all that was saved."""
+        """Return ((vertex, key), value) of all saved entries."""
         return (((place[0], key), value) for (place, key), value in self._values.items())
 
     def __len__(self) -> int:
@@ -224,7 +224,7 @@ class GraphShard:
 
 
 def _difference(counts: EdgeCounts, before: EdgeCounts) -> EdgeCounts:
-    """Return by how much counts differ from those before, of which there may be none."""
+    """Return the differences of counts from earlier counts, which may be missing."""
 
     def more(vertex: str, way: int) -> list[int]:
         known = before[vertex][way] if vertex in before else ()
@@ -244,14 +244,14 @@ _BLOCK = 1024
 class GraphOperator:
     """The `StateOperator` of a part of a graph: its shard `k` is the processors `k` of its vertices.
 
-    Items arrive as pairs `(timestamp, item)`, whose timestamp is not looked at; by an edge that carries blocks, the
-    item is a `GraphBlock`. It gives pairs `(None, GraphBlock)`. By the other inlets, processors get the watermarks of
+    Items arrive as pairs `(timestamp, item)`, whose timestamp is ignored; by an edge that carries blocks, the item is a
+    `GraphBlock`. The output is pairs `(None, GraphBlock)`. By the other inlets, processors receive the watermarks of
     the step, and the numbers of ended inputs.
 
     Attributes:
-        graph: a part, as `graph_groups` gives it.
-        shards: how many processors each vertex has; the job keeps the number with which it began.
-        senders: how many processors send by each inlet, in order; 1 unless it carries blocks.
+        graph: a part, as returned by `graph_groups`.
+        shards: the number of processors of each vertex; constant for a job.
+        senders: the number of processors that send by each inlet, in order; 1 unless it carries blocks.
         guarantee: the guarantee that processors see.
         logs: reports the lines of processors where they run, as in the caller's process.
     """
@@ -267,24 +267,24 @@ class GraphOperator:
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        """The facts that state depends on: the processors of each vertex and of those before it, and their names."""
+        """Return the number of processors of the part and of its senders, and the names of its vertices."""
         return (self.shards, *self.senders, *(each.name for each in self.graph.vertices))
 
     @property
     def is_endless(self) -> bool:
-        """Return whether some of its processors may go on for ever, to which nothing leads."""
+        """Return whether a processor without inbound edges may never end."""
         return self.graph.is_endless
 
     @property
     def inputs(self) -> int:
-        """One for each inlet."""
+        """Return the number of inlets."""
         return len(self.graph.inlets)
 
     def partial(self, number: int, items: Iterator[Timed], moment: EpochTime, shards: int) -> TaskPartials:
         """Route the items of an inlet: for each shard, blocks with the number of their sender.
 
         Raises:
-            Exception: what the key function of the edge raised.
+            Exception: the error of the key function of the edge.
         """
         edge, senders = self.graph.inlets[number], self.senders[number]
         counted = _Counted(items, edge.carries_blocks)
@@ -298,13 +298,13 @@ class GraphOperator:
         return TaskPartials(found, counted.items, 0)
 
     def new(self) -> GraphShard:
-        """Return the processors of one number, which have seen nothing."""
+        """Return a shard of processors in their initial state."""
         self.logs.begin()
         return GraphShard(self.graph, self.shards, self.senders, self.guarantee)
 
 
 def _first(edge: GraphEdge, sender: int, moment: EpochTime) -> int:
-    """Return where dealing out begins: an epoch with few items begins with another processor than the one before it."""
+    """Return the first receiver of the round-robin: each epoch begins with another processor."""
     return moment.epoch if edge.routing is Routing.UNICAST and not edge.carries_blocks else sender
 
 
@@ -332,11 +332,11 @@ C = TypeVar("C", bound=Node)
 
 
 def in_steps(root: C, ready: Callable[[ProcessorGraph], VertexGraph], guarantee: str = "exactly-once") -> C:
-    """Return a copy of the plan with steps over epochs in the place of graphs. The state of a hash join beside it ends.
+    """Return a copy of the plan where steps over epochs replace graphs, except in the broadcast sides of joins.
 
     Args:
         root: the end of the plan.
-        ready: gives the graph of an operation with the number of its processors, and suppliers that may be sent.
+        ready: returns the graph of an operation with its numbers of processors, and suppliers that may be sent.
         guarantee: the guarantee that processors see.
     """
     sides = chain.from_iterable(each.broadcast_inputs() for each in topological(root))
@@ -403,7 +403,7 @@ class _Steps:
 
 
 def _chosen(blocks: Node, numbers: Mapping[int, int], step: Step) -> Node:
-    """Return the blocks of some outlets, under other numbers."""
+    """Return the blocks of a subset of the outlets, renumbered."""
     unseen = dataclasses.replace(step, label="")
     ops = (
         Op("filter", _IsOneOf(frozenset(numbers)), None, unseen),

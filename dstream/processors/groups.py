@@ -30,7 +30,7 @@ class GroupInput:
     Attributes:
         vertex: its name.
         receipts: takes the counts of the edges.
-        step: how the vertex names itself.
+        step: the name of the vertex in messages.
     """
 
     vertex: str
@@ -51,12 +51,12 @@ class GroupInput:
 
 @record(slots=False)
 class GroupShuffle:
-    """The containers that one vertex sends to the one that combines them, counted.
+    """The containers that a vertex sends to the vertex that combines them, counted.
 
     Attributes:
-        source: the name of the one.
-        destination: the name of the other.
-        receipts: takes the counts of the edges.
+        source: the name of the sending vertex.
+        destination: the name of the combining vertex.
+        receipts: receives the counts of the edges.
     """
 
     source: str
@@ -95,12 +95,12 @@ class WritingResults:
     """The writer of results: it combines and finishes the containers of each bucket, and counts the results.
 
     Attributes:
-        vertex: the name of the one whose results they are.
-        receipts: takes the counts of the edges.
+        vertex: the name of the vertex of the results.
+        receipts: receives the counts of the edges.
         writer: writes the buckets.
-        collector: takes the results as entries.
+        collector: collects the results as entries.
         downstream: combines and finishes the containers.
-        step: how the vertex names itself.
+        step: the name of the vertex in messages.
     """
 
     vertex: str

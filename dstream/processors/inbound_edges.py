@@ -22,16 +22,16 @@ __all__ = ["BlockQueue", "EdgeInflow", "LeastWatermark", "inflow"]
 
 
 _IN_MEMORY = 100_000
-"""At most this number of items wait in memory, if they are small."""
+"""Maximum number of items buffered in memory, if they are small."""
 
 
 class BlockQueue:
-    """A queue of blocks, each with its sender. Blocks beyond the memory bound go into a file without a name.
+    """Queue of blocks, each with its sender. Blocks beyond the memory bound are written to an unnamed file.
 
-    Much is what makes the process grow by megabytes while something waits.
+    The bound is on the growth of the process while blocks are queued.
 
     Args:
-        spills: whether it may be much; otherwise the sender of the blocks has bounded them.
+        spills: whether the queue is unbounded; otherwise the sender of the blocks has bounded them.
     """
 
     __slots__ = ("__weakref__", "_file", "_first", "_growth", "_held", "_in_file", "_read", "_spills", "_written")
@@ -53,7 +53,7 @@ class BlockQueue:
         """Add a block."""
         if not self._first and not self._in_file:
             self._growth.start()
-        # Once blocks are in the file, others follow there although memory is free again: the order has to stay.
+        # Once blocks are in the file, later blocks are written to it although memory is free again, to remain in order.
         if not self._in_file and not self._is_much():
             self._held += len(items)
             self._first.append((sender, items))
@@ -64,7 +64,7 @@ class BlockQueue:
         return self._spills and bool(self._first) and (self._held >= _IN_MEMORY or self._growth.exceeded())
 
     def take(self) -> tuple[int, list[Any]]:
-        """Return the first block, of which there is one."""
+        """Return the first block; the queue must not be empty."""
         if self._first:
             sender, items = self._first.popleft()
             self._held -= len(items)
@@ -73,9 +73,9 @@ class BlockQueue:
 
     def _write(self, data: bytes) -> None:
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="dstream-")  # noqa: SIM115 - it lives as long as the queue
+            self._file = tempfile.TemporaryFile(prefix="dstream-")  # noqa: SIM115 - it is open as long as the queue
             weakref.finalize(self, self._file.close)
-        # Blocks are read and written by turns, at two positions.
+        # Blocks are read and written alternately, at two positions.
         self._file.seek(self._written)
         self._file.write(len(data).to_bytes(8, "little"))
         self._file.write(data)
@@ -104,7 +104,7 @@ class LeastWatermark:
     """The least watermark of several senders, which never decreases.
 
     Args:
-        senders: all there are.
+        senders: all senders.
     """
 
     def __init__(self, senders: Iterable[Sender]) -> None:
@@ -113,11 +113,11 @@ class LeastWatermark:
         self._was_idle = False
 
     def observe(self, sender: Sender, mark: Watermark | Mark) -> Watermark | Mark | None:
-        """Record a sender's watermark, and return the one that this moves on to, or `IDLE` if all are idle now.
+        """Record a sender's watermark; return the new least watermark if it advances, or `IDLE` if all are idle now.
 
         Args:
-            sender: which one.
-            mark: its watermark; `IDLE`: it holds time back no longer, until it sends something; `ENDED`: for good.
+            sender: the sender.
+            mark: its watermark; `IDLE`: it does not limit time until it sends an item; `ENDED`: it never does again.
         """
         if isinstance(mark, Watermark):
             self._reported[sender] = mark.timestamp
@@ -128,8 +128,8 @@ class LeastWatermark:
         return self._moved()
 
     def received(self, sender: Sender) -> None:
-        """Take note of items: a sender that was idle holds time back again, where time is now."""
-        # None is a sender that is idle; one that has ended is not there.
+        """Record items of a sender: an idle sender limits time again, at the current watermark."""
+        # None: the sender is idle; a sender that has ended has no entry.
         if self._reported.get(sender, 0) is None:
             self._reported[sender] = self._last
             self._was_idle = False
@@ -161,24 +161,24 @@ _BLOCK = 1024
 
 
 class EdgeInflow:
-    """A queue of blocks. Each block that it gives holds items alone, or is one mark.
+    """Queue of blocks. Each block taken from it contains only items, or is one mark.
 
     Args:
-        edge: which one.
-        senders: how many send by it.
-        is_bounded: a sender has to wait while it is full; otherwise it takes all, on disk if it is much.
+        edge: the edge.
+        senders: the number of its senders.
+        is_bounded: whether a sender must wait while it is full; otherwise it accepts all, past a bound on disk.
 
     Attributes:
-        edge: which one.
+        edge: the edge.
         ended: the senders that have ended.
-        is_ended: all senders have ended, and all of it was taken.
+        is_ended: whether all senders have ended, and all blocks were taken.
     """
 
     def __init__(self, edge: GraphEdge, senders: int, is_bounded: bool) -> None:
         self.edge = edge
         self.senders = senders
         self.ended: set[int] = set()
-        # A merge waits for its slowest sender: if the others had to wait for room, a graph could block itself.
+        # A merge waits for its slowest sender: if the others had to wait for room, a graph could deadlock.
         self._is_bounded = is_bounded and edge.order is None
         self._blocks = BlockQueue(spills=not self._is_bounded)
         self._split: deque[tuple[int, list[Any] | Any]] = deque()
@@ -192,13 +192,13 @@ class EdgeInflow:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing waits."""
+        """Return whether it is empty."""
         return not self._split and not len(self._blocks)
 
     def put_some(self, sender: int, items: list[Any]) -> list[Any]:
-        """Add as many items of a block as there is room for, and return those that are left.
+        """Add the items of a block for which there is room, and return the rest.
 
-        A small part of a block waits until half of the queue is free: many small blocks would cost much more.
+        A block is not split into a small part: it waits until half of the queue is free, since small blocks cost more.
         """
         size = self.edge.queue_size
         room = size - self._waiting if self._is_bounded else len(items)
@@ -212,14 +212,14 @@ class EdgeInflow:
         return same(items[room:])
 
     def put(self, sender: int, items: list[Any]) -> None:
-        """Add a block of one sender, which may have marks in it."""
+        """Add a block of one sender, which may contain marks."""
         # Processors that are not cooperative put and take in threads of their own.
         with self._lock:
             self._waiting += len(items)
             self._blocks.put(sender, items)
 
     def take(self) -> tuple[int, list[Any] | Any] | None:
-        """Return the next block with its sender: a list of items, or a mark; None: nothing waits."""
+        """Return the next block with its sender: a list of items, or a mark; None if it is empty."""
         if not self._split:
             with self._lock:
                 if not len(self._blocks):
@@ -233,10 +233,10 @@ class EdgeInflow:
 
 
 class OrderedInflow(EdgeInflow):
-    """An inflow of an edge whose senders each send in an order: their items are merged by it.
+    """Inflow of an edge whose senders each send in an order: their items are merged by that order.
 
-    A mark waits until the items before it have gone. What a sender is ahead of the others is kept, on disk if it is
-    much, so it may always send.
+    A mark is taken after the items before it. Items of a sender that is ahead of the others are buffered, past a bound
+    on disk, so it may always send.
     """
 
     def __init__(self, edge: GraphEdge, senders: int) -> None:
@@ -247,7 +247,7 @@ class OrderedInflow(EdgeInflow):
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing waits."""
+        """Return whether it is empty."""
         return not any(self._heads.values()) and not any(len(each) for each in self._of_senders.values())
 
     def put(self, sender: int, items: list[Any]) -> None:
@@ -256,7 +256,7 @@ class OrderedInflow(EdgeInflow):
             self._of_senders[sender].put(sender, items)
 
     def take(self) -> tuple[int, list[Any] | Any] | None:
-        """Return the next items in order, those of several senders together, or a mark; None: a sender is behind."""
+        """Return the next items in order, of several senders, or a mark; None: a sender lags."""
         found: list[Any] = []
         while len(found) < _BLOCK:
             sender = self._next()
@@ -272,7 +272,7 @@ class OrderedInflow(EdgeInflow):
         return (0, found) if found else None
 
     def _next(self) -> int | None:
-        """Return the sender of the next item: a mark first, else the least item; None: one is behind."""
+        """Return the sender of the next item: a mark first, else the least item; None: a sender lags."""
         least = None
         rank = self._rank
         is_behind = False

@@ -14,10 +14,10 @@ __all__ = ["BlockInbox", "EdgeOutbox", "OutboundEdge"]
 
 
 class BlockInbox(NamesOfJet):
-    """An inbox. Only when it is empty does another block come in.
+    """Inbox of a processor, which is filled with a block only when it is empty.
 
     Attributes:
-        drained: how many items `drain` gave in this call, and the first of them; None: it was not called, or gave none.
+        drained: the number of items that `drain` returned in this call, and the first of them; None: there are none.
     """
 
     __slots__ = ("_at", "_items", "_last", "drained")
@@ -38,26 +38,26 @@ class BlockInbox(NamesOfJet):
 
     @property
     def failing(self) -> Any:
-        """The item that a failure is about: the one that was taken last in this call, else the first; or `MISSING`."""
+        """Return the item of a failure: the last one taken in this call, else the first; or `MISSING`."""
         if self._last is not MISSING or self._at >= len(self._items):
             return self._last
         return self._items[self._at]
 
     def peek(self) -> Any:
-        """Return the first item and leave it; None if there is none."""
+        """Return the first item without removing it; None if there is none."""
         return self._items[self._at] if self._at < len(self._items) else None
 
     def poll(self) -> Any:
-        """Take the first item out; None if there is none."""
+        """Remove and return the first item; None if there is none."""
         if self._at >= len(self._items):
             return None
         self._last = self._items[self._at]
-        self._items[self._at] = None  # It is not held longer than by the processor.
+        self._items[self._at] = None  # The inbox does not retain it longer than the processor.
         self._at += 1
         return self._last
 
     def remove(self) -> None:
-        """Take the first item out.
+        """Remove the first item.
 
         Raises:
             IndexError: there is none.
@@ -65,7 +65,7 @@ class BlockInbox(NamesOfJet):
         if self._at >= len(self._items):
             raise IndexError("the inbox is empty")
         self.poll()
-        self._last = MISSING  # The processor is done with it.
+        self._last = MISSING  # The processor has processed it.
 
     def drain(self) -> list[Any]:
         """Take all items out, in order."""
@@ -76,7 +76,7 @@ class BlockInbox(NamesOfJet):
         return items
 
     def drain_to(self, take: Callable[[Any], object]) -> int:
-        """Take all items out, hand each to a function, and return how many there were."""
+        """Remove all items, pass each to a function, and return their number."""
         count = 0
         for item in self:
             take(item)
@@ -84,7 +84,7 @@ class BlockInbox(NamesOfJet):
         return count
 
     def __iter__(self) -> Iterator[Any]:
-        """Take items out, one after another."""
+        """Remove and yield the items in order."""
         while self._at < len(self._items):
             yield self.poll()
 
@@ -93,7 +93,7 @@ class BlockInbox(NamesOfJet):
 
 
 _FULL = 2048
-"""The number of items that a bucket takes in one call of the processor, as in Hazelcast Jet (OUTBOX_BATCH_SIZE)."""
+"""Maximum items of a bucket in one call of the processor, as in Hazelcast Jet (OUTBOX_BATCH_SIZE)."""
 
 
 class OutboundEdge(Protocol):
@@ -104,7 +104,7 @@ class OutboundEdge(Protocol):
         ...
 
     def flush(self) -> bool:
-        """Send as far as there is room, and return whether all has gone."""
+        """Send as long as there is room, and return whether all was sent."""
         ...
 
     @property
@@ -114,15 +114,15 @@ class OutboundEdge(Protocol):
 
 
 class EdgeOutbox(NamesOfJet):
-    """An outbox with a bucket for each outbound edge.
+    """Outbox of a processor, with a bucket for each outbound edge.
 
     Args:
-        ways: send what is in the buckets, by the ordinals of their edges.
+        ways: the outbound edges by their ordinals, which send the items of the buckets.
 
     Attributes:
-        emitted: how many items and snapshot entries were taken.
-        sent: how many items were taken for each edge.
-        saved: the entries of the snapshot that is being taken; None: none is.
+        emitted: the number of accepted items and snapshot entries.
+        sent: the number of accepted items for each edge.
+        saved: the entries of the snapshot that is being taken; None: no snapshot is being taken.
     """
 
     def __init__(self, ways: Sequence[OutboundEdge]) -> None:
@@ -151,15 +151,15 @@ class EdgeOutbox(NamesOfJet):
         self._has_refused_now = False
 
     def close(self) -> None:
-        """Refuse items from here on: nothing would send them."""
+        """Refuse all later items, which would not be sent."""
         self._is_closed = True
 
     def offer(self, item: Any, to: Targets = None) -> bool:
-        """Put an item into buckets, or into none of them if one is full."""
+        """Add an item to buckets, or to none of them if one is full."""
         return self.offer_all((item,), to) == 1
 
     def offer_all(self, items: Sequence[Any], to: Targets = None) -> int:
-        """Put the first items of a block into buckets, as many as fit, and return how many those were."""
+        """Add the first items of a block to buckets, as many as fit, and return their number."""
         if not items:
             return 0
         kinds = set(map(type, items))
@@ -201,7 +201,7 @@ class EdgeOutbox(NamesOfJet):
         return ordinals
 
     def _check_again(self, item: Any) -> None:
-        """Refuse an item that is offered too early, or another one than that which was refused before."""
+        """Refuse an item that is offered too early, or that is not the item that was refused before."""
         refused = self._refused
         if self._has_refused_now:
             raise IllegalStateError(
@@ -217,7 +217,7 @@ class EdgeOutbox(NamesOfJet):
         self._refused = MISSING
 
     def forward(self, mark: Watermark | Mark) -> None:
-        """Send a mark by every edge, behind the emitted items."""
+        """Send a mark by every edge, after the emitted items."""
         self._mark(self._all)
         for bucket in self._buckets:
             bucket.append(mark)
@@ -228,12 +228,12 @@ class EdgeOutbox(NamesOfJet):
             self._buckets[each] = MarkedBlock(self._buckets[each])
 
     def flush(self) -> bool:
-        """Send the buckets as far as there is room; return whether all of it was sent."""
+        """Send the buckets as long as there is room; return whether all items were sent."""
         is_empty = True
         for ordinal, way in enumerate(self._ways):
             has_gone = way.flush()
             if has_gone and (bucket := self._buckets[ordinal]):
-                # Another list, since the edge now has the one that is sent.
+                # A new list, since the edge references the sent list.
                 self._buckets[ordinal] = []
                 way.send(bucket)
                 has_gone = way.flush()

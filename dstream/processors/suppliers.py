@@ -30,14 +30,14 @@ class ReadySuppliers:
         self._ready: list[GraphVertex] = []
 
     def graph(self, graph: VertexGraph, guarantee: str) -> VertexGraph:
-        """Return a graph whose suppliers may travel: those that its meta-suppliers give the one member.
+        """Return a graph whose suppliers may be sent: its meta-suppliers return them for the only member.
 
         Args:
             graph: a graph whose vertices have their numbers of processors.
             guarantee: the guarantee that suppliers see.
 
         Raises:
-            Exception: what a meta-supplier raised, with its vertex.
+            Exception: the error of a meta-supplier, with its vertex.
         """
         return VertexGraph(tuple(self._asked(vertex, guarantee) for vertex in graph.vertices), graph.edges)
 
@@ -68,14 +68,14 @@ E = TypeVar("E", bound=End | Several)
 
 @contextmanager
 def supplied(end: E, cores: Callable[[], int]) -> Iterator[E]:
-    """Yield a plan whose vertices have suppliers that may travel, for as long as it runs.
+    """Yield a plan whose vertices have suppliers that may be sent, for as long as it runs.
 
     Args:
-        end: where the plan ends.
+        end: the end of the plan.
         cores: returns the number of processors of a vertex that sets none; called if there is a graph.
 
     Raises:
-        Exception: what a meta-supplier raised, with its vertex; what `close` raises is logged.
+        Exception: the error of a meta-supplier, with its vertex; errors of `close` are logged.
     """
     suppliers = ReadySuppliers()
     failed: BaseException | None = None

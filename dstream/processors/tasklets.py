@@ -45,17 +45,17 @@ class ProcessorTasklet:
     """The driver of one processor by the protocol.
 
     Args:
-        processor: what is driven.
-        context: the context that it gets.
-        inflows: what arrives by its inbound edges, by their ordinals.
-        outbox: where it puts what it emits.
-        step: how the vertex names itself when it fails.
+        processor: the processor.
+        context: the context that is passed to it.
+        inflows: the inflows of its inbound edges, by their ordinals.
+        outbox: the outbox for its output.
+        step: the name of the vertex in failures.
 
     Attributes:
-        has_ended: it is complete, and its end was sent by all edges.
-        saved: what it saved last.
-        has_saved: it has saved, and others have not yet: meanwhile its processor is not called.
-        received: how many items arrived by each inbound edge.
+        has_ended: whether it is complete, and its end was sent by all edges.
+        saved: the entries that it saved last.
+        has_saved: whether it has saved, and others have not yet: meanwhile its processor is not called.
+        received: the number of items that arrived by each inbound edge.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class ProcessorTasklet:
         self._calling(self.processor.init, self._outbox, self.context)
 
     def restore(self, entries: Sequence[tuple[Any, Any]], state: TaskletState) -> None:
-        """Restore a started processor from its saved state; what it emits as it finishes waits for its turns."""
+        """Restore a started processor from its saved state; it finishes the restore, and emits, in its turns."""
         self._least.restore(state.watermarks)
         for each, ended in zip(self._inflows, state.ended, strict=True):
             each.ended |= ended
@@ -106,7 +106,7 @@ class ProcessorTasklet:
             self._calling(self.processor.restore_from_snapshot, inbox)
             if len(inbox) == before:
                 raise self._stuck("restore_from_snapshot() took no entry out of the inbox")
-        # Nothing empties the queue of an edge before the processors take turns, so that the first one finishes this.
+        # The queues of edges are not emptied before the processors take turns, so the first turn finishes the restore.
         self._is_restoring = bool(entries)
 
     def _has_restored(self) -> bool:
@@ -137,7 +137,7 @@ class ProcessorTasklet:
         return True
 
     def state(self) -> TaskletState:
-        """Return the rest of the state; nothing waits in the inbox or the inflows."""
+        """Return the rest of the state; the inbox and the inflows are empty."""
         ended = tuple(frozenset(each.ended) for each in self._inflows)
         return TaskletState(self._least.state(), ended, frozenset(self._completed), self.has_ended)
 
@@ -163,7 +163,7 @@ class ProcessorTasklet:
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether nothing waits in it or before it, and its processor is restored."""
+        """Return whether no items are pending in or before it, and its processor is restored."""
         if self._is_restoring or self._watermark is not None or len(self._inbox) or not self._outbox.is_empty:
             return False
         if self.has_ended or self.is_source:
@@ -183,10 +183,10 @@ class ProcessorTasklet:
         return next((n for n in earlier if n not in self._completed), None)
 
     def check_that_nothing_waits(self) -> None:
-        """Refuse an edge that waits for the end of another one beyond an epoch: its waiting items would be lost.
+        """Refuse an edge that waits for the end of another edge beyond an epoch: its pending items would be lost.
 
         Raises:
-            UnsupportedError: there is one.
+            UnsupportedError: there is such an edge.
         """
         for ordinal, each in enumerate(self._inflows):
             earlier = None if each.is_empty else self._earlier_than(ordinal)
@@ -220,12 +220,12 @@ class ProcessorTasklet:
             return outbox.flush()
 
     def call(self) -> bool:
-        """Do a little, and return whether anything was done.
+        """Call the processor once, and return whether there was progress.
 
         Raises:
-            Exception: what the processor raised, or the key function of an edge that it sends by.
+            Exception: the error of the processor, or of the key function of an outbound edge.
         """
-        # What a tick emitted now would be in the state of those behind it, and not in its own.
+        # Output of a tick would now be in the state of the downstream processors, but not in its own.
         if self.has_saved:
             return self.stand_still()
         outbox = self._outbox
@@ -234,8 +234,8 @@ class ProcessorTasklet:
                 return False
             before, completed = outbox.emitted, len(self._completed)
             is_progress = self._step_on()
-            # What follows the end of an edge happens at once: in a long chain, or behind many edges, each end would
-            # wait until all other processors have had a turn.
+            # The end of an edge is processed at once: in a long chain, or after many edges, each end would wait until
+            # all other processors have had a turn.
             while len(self._completed) > completed and outbox.flush():
                 completed = len(self._completed)
                 self._step_on()
@@ -301,7 +301,7 @@ class ProcessorTasklet:
                 return True
             if moved is not None:
                 self._outbox.forward(moved)
-            # The end of an edge is processed before a block of another one is taken.
+            # The end of an edge is processed before a block of another edge is taken.
             if self._inflows[ordinal].is_ended:
                 return True
         return is_taken
@@ -341,7 +341,7 @@ class ProcessorTasklet:
                 raise
 
     def _asking(self, method: str, *given: Any) -> Any:
-        """Call a method that returns whether it is done: one that returns None would be called for ever."""
+        """Call a method that returns whether it is done; a method that returns None would be called without end."""
         answer = self._calling(getattr(self.processor, method), *given)
         if answer is None:
             with naming(self._step):
@@ -353,7 +353,7 @@ class ProcessorTasklet:
 
 
 def _among(error: Exception, count: int, first: Any) -> None:
-    """Attribute a failure to the items that `drain()` gave, if no single one of them is known."""
+    """Attribute a failure to the items that `drain()` returned, if it is not attributed to an item."""
     if count == 1:
         failed_on(error, first)
     elif given_to(error) is None:
@@ -364,10 +364,10 @@ _PAUSE = 0.001
 
 
 class OwnThread:
-    """The thread that calls a tasklet again and again, until it has ended or is stopped.
+    """Thread that calls a tasklet repeatedly, until the tasklet has ended or is stopped.
 
     Args:
-        tasklet: which one.
+        tasklet: the tasklet.
         sources_go_on: returns whether it may be called, if it has no inbound edges.
     """
 
@@ -402,15 +402,15 @@ class OwnThread:
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether nothing waits in the tasklet or before it, and its processor is not at work."""
-        # Asked on both sides, since a call may begin while the tasklet is looked at.
+        """Return whether no items are pending in or before the tasklet, and its processor is not running."""
+        # Checked twice, since a call may begin while the tasklet is checked.
         return not self._is_in_call and self.tasklet.is_quiet and not self._is_in_call
 
     def look(self) -> bool:
-        """Return whether it did something since the last look.
+        """Return whether there was a call since the last look.
 
         Raises:
-            BaseException: what its processor raised.
+            BaseException: the error of its processor.
         """
         if self._failure is not None:
             raise self._failure.arrived()
@@ -418,6 +418,6 @@ class OwnThread:
         return calls != self._seen
 
     def stop(self) -> None:
-        """End the thread after its current call, and wait for that."""
+        """Stop the thread after its current call, and join it."""
         self._stops.set()
         self._thread.join()

@@ -48,11 +48,11 @@ class RunsGraph:
 
     Attributes:
         graph: a graph whose vertices have their numbers of processors.
-        receipts: takes the counts of the edges.
-        senders: how many tasks or processors send by each inlet.
-        logs: reports the lines of processors where they run.
+        receipts: receives the counts of the edges.
+        senders: the number of tasks or processors that send by each inlet.
+        logs: configures the logging of processors in the process that runs them.
         first_stages: vertices of the graph that the user did not write.
-        check: is called again and again, and raises what ends the run; None: nothing ends it from inside.
+        check: called repeatedly; raises an exception to end the run; None: no check.
     """
 
     graph: VertexGraph
@@ -64,13 +64,13 @@ class RunsGraph:
     check: Callable[[], object] | None = None
 
     def __call__(self, arrivals: Iterator[GraphArrival], task: Task, here: int | None = None) -> Iterator[GraphBlock]:
-        """Yield the blocks of all processors, or of the processors of one number."""
+        """Return the blocks of all processors, or of the processors of one number."""
         self.logs.begin()
         overflow = partial(GroupsOnDisk, task.bound)
         run = GraphExecution(
             self.graph, parallelism_of(self.graph), here, self.guarantee, self.senders, self.check, overflow
         )
-        # Where the blocks are not read to their end, nothing below closes the processors.
+        # If the blocks are not read to their end, nothing else closes the processors.
         task.at_end_with(run.close)
         try:
             with holding():
@@ -86,14 +86,14 @@ class RunsGraph:
 
 @record(slots=False)
 class FirstStage:
-    """A vertex that does a part of the work of another one, before its items are sent there.
+    """A vertex that does a part of the work of another vertex, before items are sent to it.
 
     Attributes:
-        name: its own.
-        vertex: the name of the other one.
-        edge: the number of the inbound edge of that, in front of which it is.
-        inbound: how many inbound edges that has.
-        outbound: how many outbound ones.
+        name: the name of this vertex.
+        vertex: the name of the other vertex.
+        edge: the number of the inbound edge of the other vertex upstream of which it is.
+        inbound: the number of inbound edges of the other vertex.
+        outbound: the number of outbound edges of the other vertex.
     """
 
     name: str
@@ -118,10 +118,10 @@ def whole(node: ProcessorGraph, cores: int, senders: Sequence[int], check: Calla
     """Return a runner of all processors of a graph in this process.
 
     Args:
-        node: has the graph.
-        cores: how many processors a vertex has that sets none.
-        senders: how many send by each inlet.
-        check: raises what ends the run.
+        node: the operation with the graph.
+        cores: the default number of processors of a vertex.
+        senders: the number of senders of each inlet.
+        check: raises an exception to end the run.
     """
     graph = with_parallelism(node.graph, cores)
     return RunsGraph(graph, node.guarantee, receipt_step(node.step, node.take), senders, check=check)
@@ -129,7 +129,7 @@ def whole(node: ProcessorGraph, cores: int, senders: Sequence[int], check: Calla
 
 @record(slots=False)
 class RunsPart:
-    """Runner of the processors of one number of a part of a graph: the number is first, then their items."""
+    """Runner of the processors of one number in a part of a graph; its input is the number, then their items."""
 
     runs: RunsGraph
 
@@ -144,8 +144,8 @@ class Inlet:
     """The function from the items of an inlet to arrivals, where one task runs the graph.
 
     Attributes:
-        number: that of the inlet.
-        sender: the number of what sends them.
+        number: the number of the inlet.
+        sender: the number of the sender.
     """
 
     number: int
@@ -176,7 +176,7 @@ class BlocksOfTask:
             with naming(self.step):
                 block = checked_items(piece, self.destination, self.step)
             yield GraphBlock(0, sender, block)
-        # Also behind no items: an edge has ended when all of its senders have.
+        # Also without items: an edge has ended when all of its senders have.
         yield GraphBlock(0, sender, MarkedBlock([Mark.ENDED]))
 
 
@@ -199,10 +199,10 @@ class ToProcessor:
 
 @record(slots=False)
 class OfWholeGraph:
-    """The function that gives blocks the numbers of their outlets in the whole graph.
+    """Function that renumbers the outlets of blocks as in the whole graph.
 
     Attributes:
-        outlets: those numbers, by the numbers of the outlets in the part.
+        outlets: the numbers in the whole graph, by the numbers of the outlets in the part.
     """
 
     outlets: Mapping[int, int]
@@ -227,7 +227,7 @@ class ProcessorNumbers:
         return map(ProcessorNumber, range(self.count))
 
     def count_splits(self, parallelism: int) -> int:
-        """Return how many splits there are."""
+        """Return the number of splits."""
         return self.count
 
 
@@ -238,7 +238,7 @@ class ProcessorNumber:
     number: int
 
     def read(self) -> Iterator[int]:
-        """Yield it."""
+        """Yield the number."""
         yield self.number
 
 
@@ -258,7 +258,7 @@ class InOneTask:
 
 
 def _ended_in_turn(graph: VertexGraph, arrivals: Iterator[GraphArrival], task: Task) -> Iterator[GraphArrival]:
-    """Yield arrivals, which are ordered by inlet, and the end of each inlet behind the last of them."""
+    """Yield arrivals, which are ordered by inlet, and the end of each inlet after its last arrival."""
     for number, some in groupby(arrivals, key=lambda arrival: arrival.inlet):
         if graph.inlets[number].order is None:
             yield from some
@@ -266,14 +266,14 @@ def _ended_in_turn(graph: VertexGraph, arrivals: Iterator[GraphArrival], task: T
             yield from Inlet(number)(
                 _merged(graph, number, chain.from_iterable(each.items for each in some), task), task
             )
-        # Here, and not behind all inlets, since edges of a later priority wait for it.
+        # Not after all inlets, since edges of a later priority wait for it.
         yield GraphArrival(number, 0, None, [Mark.ENDED])
 
 
 def _merged(graph: VertexGraph, number: int, items: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Yield the items of partitions, each of which has them in the order of an inlet, in that order.
+    """Merge the items of partitions, each of which is in the order of an inlet.
 
-    A stable sort puts those of equal keys as a merge of the partitions does.
+    A stable sort orders items of equal keys as a merge of the partitions does.
     """
     inlet = graph.inlets[number]
     with naming(next(each.step for each in graph.vertices if each.name == inlet.destination)):
@@ -286,9 +286,9 @@ def in_turn(
     """Yield the items of several inlets: inlets of one priority by turns, before inlets of a later one.
 
     Args:
-        inlets: those of the graph.
-        streams: the items of each sender, for each inlet. What is merged in an order is read by turns, too.
-        task: that reads them.
+        inlets: the inlets of the graph.
+        streams: the items of each sender, for each inlet. Senders that are merged in an order are read by turns, too.
+        task: the task that reads them.
     """
     for _, numbers in groupby(by_priority(inlets), key=lambda number: inlets[number].priority):
         reading: list[Iterator[GraphArrival]] = []
