@@ -15,7 +15,7 @@ from dstream.errors import NullElementError
 from dstream.failures.attribution import each, failed_on
 from dstream.keys import are_canonical
 from dstream.keys.canonical import canonical_or_itself
-from dstream.spi import Characteristics, Collector
+from dstream.spi import Characteristics, Collector, InColumns
 from dstream.values import Optional
 
 __all__ = [
@@ -47,7 +47,12 @@ def to_list() -> Collector[T, OfItems, list[T]]:
         ['a', 'b', 'c']
     """
     collector: Collector[Any, Any, Any] = Collector(
-        list, list.append, list.extend, characteristics=_IDENTITY_FINISH, accumulate_all=_extend
+        list,
+        list.append,
+        list.extend,
+        characteristics=_IDENTITY_FINISH,
+        accumulate_all=_extend,
+        in_columns=InColumns("list", take_all=_extend, same_as=_extend),
     )
     return collector
 
@@ -69,7 +74,13 @@ def to_set() -> Collector[T, OfItems, set[T]]:
         ['a', 'b', 'c', 'd', 'r']
     """
     collector: Collector[Any, Any, Any] = Collector(
-        set, _put, _put_all, _with_one_nan, characteristics=_UNORDERED, accumulate_all=_put_all
+        set,
+        _put,
+        _put_all,
+        _with_one_nan,
+        characteristics=_UNORDERED,
+        accumulate_all=_put_all,
+        in_columns=InColumns("set", take_all=_put_all, same_as=_put_all),
     )
     return collector
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Before", "Found", "InColumns", "SourceTraits", "added_ints"]
 
 
-Found = Literal["count", "sum", "statistics", "groups", "first", "several"]
+Found = Literal["count", "sum", "statistics", "list", "set", "groups", "first", "several"]
 Before: TypeAlias = tuple[Literal["map", "filter"], Callable[[Any], Any]]
 
 
@@ -24,13 +24,14 @@ class InColumns:
 
     Attributes:
         finds: `"count"`: the number of items; `"sum"`: the count and the sum of their numbers; `"statistics"`: also the
-            minimum and the maximum; `"groups"`: the result of `downstream` for each key; `"first"`: only the `first`
-            items of a block by their keys matter, which it takes as items; `"several"`: each of `parts` adds the items
-            to its own container, in a list of all containers.
+            minimum and the maximum; `"list"`, `"set"`: their values, in order, those of a set with a hash; `"groups"`:
+            the result of `downstream` for each key; `"first"`: only the `first` items of a block by their keys matter,
+            which it takes as items; `"several"`: each of `parts` adds the items to its own container, in a list of all
+            containers.
         take: takes (container, count, sum, minimum, maximum) of ints, as far as `finds` names them; returns the
             container. Groups have none: their container is a dictionary.
-        take_all: takes (container, numbers), where the numbers are floats, or a small number of ints; returns the
-            container.
+        take_all: takes (container, numbers), where the numbers are floats, or a small number of ints, or (container,
+            values) of a `"list"` or `"set"`; returns the container.
         take_floats: takes (container, count, exact sum) of floats whose order does not matter; returns the container.
             None: `take_all` is used.
         of: returns the number, or the key, of an item; None if the item itself is the number or key.
@@ -84,8 +85,21 @@ class InColumns:
         return any(action == "filter" for action, _ in self.before)
 
     @property
+    def gathers(self) -> bool:
+        """True if its containers have the values of all items."""
+        return self.finds in ("list", "set")
+
+    @property
+    def gathers_items(self) -> bool:
+        """True if a container has the items themselves, and no results of a function."""
+        if self.gathers:
+            return not any(action == "map" for action, _ in self.before)
+        inner = self.parts if self.downstream is None else (*self.parts, self.downstream)
+        return any(each.gathers_items for each in inner)
+
+    @property
     def makes_containers(self) -> bool:
-        """True if its containers are made of numbers of the items, so that it can be a part of others."""
+        """True if its containers are made of values of the items, so that it can be a part of others."""
         if self.downstream is not None:
             return not self.is_fold and self.downstream.makes_containers
         return self.finds != "first"

@@ -44,6 +44,8 @@ from collectors import (
     summing_double,
     summing_int,
     teeing,
+    to_list,
+    to_set,
     top_n,
 )
 from dstream.base.pickling import dumps
@@ -200,6 +202,8 @@ def _collector(form: Form, random: Random) -> tuple[str, Collector[Any, Any, Any
     choice = random.random()
     if choice < 0.1:
         return "frequencies()", _with_expression(frequencies(), "lambda x: x")
+    if choice > 0.85:
+        return _gathered_groups(form, random)
     if choice < 0.6:
         key = source_of(form, random, random.choice("iiiibf"))
         if random.random() < 0.3:
@@ -235,7 +239,7 @@ def _finished_frames(downstream: Collector[Any, Any, Any], frames: dict[int, Any
 
 def compound(form: Form, random: Random, depth: int = 2) -> tuple[str, Collector[Any, Any, Any]]:
     """Return a collector of several, of what passes, of results, or of groups, whose functions are not read yet."""
-    kinds = ("all_of", "all_of", "teeing", "filtering", "mapping", "grouping_by", "collecting_and_then")
+    kinds = ("all_of", "all_of", "teeing", "filtering", "mapping", "grouping_by", "collecting_and_then", "leaf")
     kind = random.choice(kinds) if depth else "leaf"
     if kind == "leaf" or (depth < 2 and random.random() < 0.5):
         return _plain_downstream(form, random)
@@ -265,11 +269,52 @@ def _in_a_list(*results: Any) -> list[Any]:
 
 
 def _plain_downstream(form: Form, random: Random) -> tuple[str, Collector[Any, Any, Any]]:
+    if random.random() < 0.4:
+        return _gathering(form, random)
     if random.random() < 0.3:
         return "counting()", counting()
     name, numeric = random.choice(_NUMERIC)
     source = source_of(form, random, random.choice("iif"))
     return f"{name}({source})", numeric(function_of(source))
+
+
+def _gathered_groups(form: Form, random: Random) -> tuple[str, Collector[Any, Any, Any]]:
+    """Return a collector of the values of few keys, whose functions cannot fail on most items."""
+    key = f"lambda x: {random.choice(('x', 'x[0]') if form.is_tuple else ('x',))}"
+    value = random.choice(
+        ("x", "x[0]", "x[1]", "(x[0], x)", "(x, 1)", "x, x[0]") if form.is_tuple else _VALUES_OF_NUMBERS
+    )
+    text, gathered = _gathering_of(f"lambda x: ({value})", random)
+    if random.random() < 0.4:
+        passing = f"lambda x: {random.choice(('x[0] > 1', 'x[0] == x[0]')) if form.is_tuple else 'x > 1'}"
+        text, gathered = f"filtering({passing}, {text})", filtering(function_of(passing), gathered)
+    if random.random() < 0.3:
+        text, gathered = f"all_of({text}, {text})", all_of(gathered, gathered)
+    if random.random() < 0.3:
+        key = f"lambda x: ({key.removeprefix('lambda x: ')}) == 1"
+    return f"grouping_by({key}, {text})", _as_compiled(grouping_by(function_of(key), gathered))
+
+
+_VALUES_OF_NUMBERS = ("x", "-x", "x, -x", "x > 0", "'one'", "None", "x if x > 0 else None", "(x, 'one')", "-0.0")
+_VALUES_OF_TUPLES = ("x", "x[0]", "x[1]", "x[0], x", "x, 1", "x[1], x[0]", "x[0] if x[1] > 0 else None")
+
+
+def _gathering(form: Form, random: Random) -> tuple[str, Collector[Any, Any, Any]]:
+    """Return a collector of values into a list or a set, whose function is not read yet."""
+    source = source_of(form, random, random.choice("iifb"))
+    if random.random() < 0.3:
+        others = (source_of(form, random, random.choice("ifb")) for _ in range(random.randrange(3)))
+        source = f"lambda x: ({''.join(_few(part, random) + ', ' for part in (source, *others))})"
+    elif random.random() < 0.5:
+        source = f"lambda x: {_few(source, random)}"
+    return _gathering_of(source, random)
+
+
+def _gathering_of(source: str, random: Random) -> tuple[str, Collector[Any, Any, Any]]:
+    name, gather = random.choice((("to_list()", to_list()), ("to_list()", to_list()), ("to_set()", to_set())))
+    if random.random() < 0.2:
+        return name, gather
+    return f"mapping({source}, {name})", mapping(function_of(source), gather)
 
 
 def _as_compiled(collector: Collector[Any, Any, Any]) -> Collector[Any, Any, Any]:
@@ -427,6 +472,9 @@ def told(value: Any) -> Any:
         return type(value), *map(told, value)
     if isinstance(value, dict):
         return type(value), *((told(key), told(each)) for key, each in value.items())
+    if isinstance(value, set):
+        # The order of a set depends on what was added to it before, and on how it was sent.
+        return type(value), *sorted(map(told, value), key=repr)
     try:
         return type(value), repr(value)
     except MemoryError:  # It was multiplied by 2^31.

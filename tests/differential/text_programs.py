@@ -35,11 +35,14 @@ from collectors import (
     filtering,
     frequencies,
     grouping_by,
+    mapping,
     max_by,
     min_by,
     summarizing,
     summing,
     teeing,
+    to_list,
+    to_set,
     top_n,
 )
 from dstream.collectors.entries import counted_entries, folded_values, values_of_each_key
@@ -871,7 +874,7 @@ def _collector(random: Random, form: str) -> tuple[str, Collector[Any, Any, Any]
         (f"summing({number})", summing(function_of(number))) if choice < 0.7 else ("counting()", counting())
     )
     if random.random() < 0.3:
-        text, downstream = _other_downstream(random, number)
+        text, downstream = _other_downstream(random, writer, number)
     if random.random() < 0.3:
         text, downstream = _compound(random, writer, text, downstream)
     key = writer.function(random.choice("ttti"), random.randrange(0, 3))
@@ -901,9 +904,10 @@ def _pair(first: Any, second: Any) -> tuple[Any, Any]:
     return first, second
 
 
-def _other_downstream(random: Random, number: str) -> tuple[str, Collector[Any, Any, Any]]:
-    """Return statistics, an average of floats, or the first ones of the items of a key."""
+def _other_downstream(random: Random, writer: _Writer, number: str) -> tuple[str, Collector[Any, Any, Any]]:
+    """Return statistics, an average of floats, the first ones of the items of a key, or a list or set of values."""
     half = f"lambda x: ({number.removeprefix('lambda x: ')}) / 4 - 0.5"
+    text = writer.function("t", 1)
     name, make, source = random.choice(
         [
             ("averaging", averaging, half),
@@ -912,9 +916,22 @@ def _other_downstream(random: Random, number: str) -> tuple[str, Collector[Any, 
             ("min_by", min_by, number),
             ("max_by", max_by, half),
             ("top_n 2", functools.partial(top_n, 2), number),
+            ("mapping to_list", _listing, number),
+            ("mapping to_list", _listing, text),
+            ("mapping to_list", _listing, f"lambda x: ({text[10:]}, {number[10:]})"),
+            ("mapping to_list", _listing, writer.function("l", 1)),
+            ("mapping to_set", _set_of, text),
         ]
     )
     return f"{name} {source}", make(function_of(source))
+
+
+def _listing(fn: Any) -> Collector[Any, Any, Any]:
+    return mapping(fn, to_list())
+
+
+def _set_of(fn: Any) -> Collector[Any, Any, Any]:
+    return mapping(fn, to_set())
 
 
 def _known(collector: Collector[Any, Any, Any]) -> Collector[Any, Any, Any]:

@@ -28,8 +28,8 @@ from dstream.engine.compiler.evaluation import collector_read
 from dstream.errors import EngineError
 from dstream.operators.columns import group_by
 from dstream.operators.columns.collectors import first_of_groups, group_tables
-from dstream.operators.columns.group_by import GroupedRows, RowGroups, groups_of_rows, shape_of
-from dstream.operators.columns.values import ConstantColumn, NotColumnar, column_of
+from dstream.operators.columns.group_by import GroupedRows, RowGroups, groups_of_rows
+from dstream.operators.columns.values import ConstantColumn, NotColumnar, column_of, shape_of
 from dstream.operators.rows import group_tables as column_ends
 from dstream.operators.rows.blocks import ColumnItems
 from dstream.operators.rows.group_tables import collected, groups_of_table

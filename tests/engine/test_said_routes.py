@@ -22,6 +22,7 @@ from collectors import (
     summing,
     teeing,
     to_list,
+    to_set,
     top_n,
 )
 from dstream.connectors.dataframes import TableRows
@@ -271,7 +272,11 @@ def test_each_function_of_a_collector_has_its_route(watched: Watched) -> None:
     (note,) = check(stream, watched, grouped)[".collect(grouping_by(...))"]
     assert note == ("grouping_by: Python: has a loop; summing(fn): Python: columns do not take the function beside it")
     (note,) = check(stream, watched, grouping_by(_remainder, to_list()))[".collect(grouping_by(...))"]
-    assert note == "grouping_by: Python: grouping_by(...) takes items one by one"
+    assert note == "grouping_by: columns if the items are no records of a source or a join"
+    (note,) = check(stream, watched, grouping_by(_remainder, filtering(_is_odd, mapping(_triple, to_set()))))[
+        ".collect(grouping_by(...))"
+    ]
+    assert note == "grouping_by, filtering(predicate), mapping(fn): columns"
     assert check(stream, watched, top_n(3, key=_negated))[".collect(top_n(...))"] == ["top_n(key): columns"]
     (note,) = check(stream.map(_by_another_loop), watched, top_n(3, key=_negated))[".collect(top_n(...))"]
     assert note == "top_n(key): Python: the items before it come one by one"

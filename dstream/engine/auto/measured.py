@@ -172,8 +172,8 @@ _OTHERS = frozenset({"upstream", "upstreams", "left", "right", "step", "facts", 
 
 def _codes_of_field(value: Any) -> Iterator[Any]:
     if isinstance(value, Collector):
-        if value.on_columns() is None:
-            yield from _codes_of_all(fn for _, fn in value.functions if not _has_known_cost(read(fn)))
+        # Where items are objects of Python, a collector that columns take calls its functions, too.
+        yield from _codes_of_all(fn for _, fn in value.functions if not _has_known_cost(read(fn)))
     elif isinstance(value, Gatherer):
         yield from _codes(value.integrator)
     elif isinstance(value, tuple):

@@ -205,8 +205,7 @@ def collector_read(
         return collector, tuple(called(collector.functions, what))
     readings: dict[int, Expression | Unreadable] = {}
     read_as = _read(known, namespaces, is_verified, readings)
-    made = dataclasses.replace(collector, in_columns=read_as)
-    return made, tuple(_decided(collector, is_read=read_as is not None, readings=readings))
+    return dataclasses.replace(collector, in_columns=read_as), tuple(_decided(collector, read_as, readings))
 
 
 def groups_read(
@@ -236,14 +235,16 @@ def groups_read(
 
 
 def _decided(
-    collector: Collector[Any, Any, Any], *, is_read: bool, readings: dict[int, Expression | Unreadable]
+    collector: Collector[Any, Any, Any], read_as: InColumns | None, readings: dict[int, Expression | Unreadable]
 ) -> Iterator[Evaluation]:
     """Yield the decision on each function: columns take all of them, or none."""
+    gathers_items = read_as is not None and read_as.gathers_items
+    conditions = ("the items are no records of a source or a join",) if gathers_items else ()
     for name, fn in collector.functions:
         # By identity: a callable of the user's may have no hash, or be equal to another one.
         found = readings.get(id(fn))
-        if is_read:
-            yield Evaluation(name)
+        if read_as is not None:
+            yield Evaluation(name, conditions=conditions)
         elif isinstance(found, Unreadable):
             yield Evaluation(name, found)
         else:
@@ -266,7 +267,8 @@ def _read(
     downstream = None if known.downstream is None else _read(known.downstream, namespaces, is_verified, readings)
     parts = [_read(part, namespaces, is_verified, readings) for part in known.parts]
     taken = tuple(part for part in parts if part is not None)
-    is_read = _has_columns(found) and (condition is None or _has_columns(condition)) and len(taken) == len(parts)
+    has_values = _has_columns(found, may_give_lists=known.finds == "list")
+    is_read = has_values and (condition is None or _has_columns(condition)) and len(taken) == len(parts)
     if not is_read or (downstream is None) != (known.downstream is None):
         return None
     return dataclasses.replace(
@@ -279,8 +281,8 @@ def _read(
     )
 
 
-def _has_columns(found: Expression | Unreadable) -> bool:
-    if not isinstance(found, Expression) or unsupported(found) is not None:
+def _has_columns(found: Expression | Unreadable, *, may_give_lists: bool = False) -> bool:
+    if not isinstance(found, Expression) or unsupported(found, may_give_lists=may_give_lists) is not None:
         return False
     # Columns look whether items are tuples before anything else, not in between.
     return not any(isinstance(each, ForTuples) for each in found.walk() if each is not found)

@@ -137,12 +137,16 @@ CALLED = (
 """Functions that take columns."""
 
 
-def unsupported(expression: Expression) -> str | None:
+def unsupported(expression: Expression, *, may_give_lists: bool = False) -> str | None:
     """Return why columns take no such function of a collector, or key, in words that follow "since"; None if they do.
 
     Python evaluates some parts of records for each row (`left_to_python`).
+
+    Args:
+        expression: of the function.
+        may_give_lists: the collector takes its results as they are.
     """
-    if gives_lists(expression):
+    if gives_lists(expression) and not may_give_lists:
         return "columns hold no lists"
     if operates_on_objects(expression):
         return _OWN_OPERATORS

@@ -27,9 +27,17 @@ from dstream.operators.columns.group_by import (
     folded,
     found_in_groups,
     greatest_of,
-    shape_of,
 )
-from dstream.operators.columns.group_numbers import Found, FoundFloats, FoundNumbers, FoundOfParts, taken
+from dstream.operators.columns.group_numbers import (
+    Found,
+    FoundFloats,
+    FoundLists,
+    FoundNumbers,
+    FoundOfParts,
+    gathered,
+    listed_at,
+    taken,
+)
 from dstream.operators.columns.groups import (
     GroupTable,
     StringGroupTable,
@@ -52,6 +60,7 @@ from dstream.operators.columns.values import (
     items_of,
     numbers,
     rows_at,
+    shape_of,
     size_of_column,
     spread,
     stacked,
@@ -166,6 +175,8 @@ def _found(known: InColumns, items: Column) -> FoundInBlock:
     if known.finds == "count":
         _check_counted(known, items)
         return (size_of_column(items),)
+    if known.gathers:
+        return FoundLists([items_of(gathered(_taken_of(known, items), known, is_alone=True))])
     numbers_found = _numbers(known, items)
     if isinstance(numbers_found, Floats):
         return numbers_found
@@ -337,21 +348,27 @@ def _keys_of(expression: Expression, items: Column) -> Column:
     return spread(keys) if isinstance(keys, ConstantColumn) and type(keys.value) is not str else keys
 
 
-def _values_of(known: InColumns, items: Column) -> Iterator[Column]:
-    """Yield the columns of which containers are made, as `found_in_groups` takes them."""
+def _values_of(known: InColumns, items: Column, *, is_alone: bool = True) -> Iterator[Column]:
+    """Yield the columns of which containers are made, as `found_in_groups` takes them.
+
+    Args:
+        known: the collector that makes them.
+        items: what it collects.
+        is_alone: no other collector gets the same items.
+    """
     if known.parts:
         for part in known.parts:
-            yield from _values_of(part, items)
+            yield from _values_of(part, items, is_alone=is_alone and len(known.parts) == 1)
         return
     assert known.expression is not None, "only such collectors are taken"
     if known.downstream is not None:
         keys = _keys_of(known.expression, items)
         shape_of(keys)
         yield keys
-        yield from _values_of(known.downstream, items)
+        yield from _values_of(known.downstream, items, is_alone=is_alone)
         return
     if not known.is_filtered:
-        yield from _numbers_if_needed(known, items)
+        yield from _values_if_needed(known, items, is_alone)
         return
     assert known.condition is not None, "its filters are read"
     passes = truth(evaluated(known.condition, (items,)))
@@ -359,15 +376,18 @@ def _values_of(known: InColumns, items: Column) -> Iterator[Column]:
     places = np.flatnonzero(passes)
     # Python evaluates nothing for the others, which may fail.
     if len(places):
-        found = _numbers_if_needed(known, rows_at(items, places))
-        yield from (_in_their_places(each, places, len(passes)) for each in found)
+        found = _values_if_needed(known, rows_at(items, places), is_alone)
+        put = listed_at if known.gathers else _in_their_places
+        yield from (put(cast(Any, each), places, len(passes)) for each in found)
     elif known.finds != "count":
         yield Ints(np.zeros(len(passes), np.int64), 0, 0)
 
 
-def _numbers_if_needed(known: InColumns, items: Column) -> Iterator[Ints | Floats]:
+def _values_if_needed(known: InColumns, items: Column, is_alone: bool) -> Iterator[Column]:
     if known.finds == "count":
         _check_counted(known, items)
+    elif known.gathers:
+        yield gathered(_taken_of(known, items), known, is_alone=is_alone)
     else:
         yield _added_up(_taken_of(known, items))
 

@@ -50,8 +50,10 @@ from dstream.operators.columns.values import (
     NotColumnar,
     Tuples,
     bytes_of_texts,
+    has_objects,
     items_of,
     rows_at,
+    shape_of,
     size_of_column,
     stacked,
     tight,
@@ -71,7 +73,6 @@ __all__ = [
     "found_in_groups",
     "greatest_of",
     "groups_of_rows",
-    "shape_of",
 ]
 
 
@@ -81,6 +82,8 @@ Values: TypeAlias = tuple[Column, ...]
 
 _MOST_WEIGHT = 2**18
 """The number of rows that are grouped at once, or fewer of long strings."""
+_WEIGHT_OF_OBJECTS = 8
+"""Objects of Python take several times as much memory as a number or a short string."""
 _FEWEST_ROWS = 3
 """With fewer rows for each group, on average, it costs less to take one item after another."""
 _COST = 160
@@ -139,8 +142,9 @@ class RowBuffer:
 
     def take(self, keys: Column, values: Values, shape: Any) -> Iterator[RowGroups]:
         """Take the rows of a block; give the groups of those before them, if they cannot be grouped together."""
-        shape = (shape, *map(shape_of, values))
-        weight = size_of_column(keys) + sum(map(bytes_of_texts, (keys, *values))) // 64
+        shape = (shape, *(shape_of(each, are_keys=False) for each in values))
+        rows, are_large = size_of_column(keys), any(map(has_objects, values))
+        weight = rows * (_WEIGHT_OF_OBJECTS if are_large else 1) + sum(map(bytes_of_texts, (keys, *values))) // 64
         most = greatest_of(values)
         total = self._weight + weight
         if shape != self._shape or total > _MOST_WEIGHT or max(self._most, most) * total > GREATEST:
@@ -198,24 +202,6 @@ def greatest_of(values: Values) -> int:
     return max((max(-each.least, each.greatest) for each in values if isinstance(each, Ints)), default=0)
 
 
-def shape_of(keys: Column) -> Any:
-    """Return a description of the types of keys that can be put together.
-
-    Raises:
-        NotColumnar: the keys are no numbers, texts or tuples of these.
-    """
-    if isinstance(keys, Tuples):
-        return Tuples, *map(shape_of, keys.members)
-    if isinstance(keys, ConstantColumn) and type(keys.value) in (int, float, bool, str):
-        # By `repr`, which distinguishes 0.0 from -0.0 and finds a NaN equal to itself.
-        return ConstantColumn, type(keys.value), repr(keys.value)
-    if isinstance(keys, Encoded) and keys.are_none().any():
-        raise NotColumnar("keys that are None, which Python refuses")
-    if isinstance(keys, Ints | Floats | Bools | Strings | Encoded):
-        return type(keys)
-    raise NotColumnar("keys that are no numbers, texts or tuples of these")
-
-
 def _merged_columns(columns: list[Any]) -> Column:
     """Return columns of one shape as one."""
     first = columns[0]
@@ -263,6 +249,8 @@ def found_in_groups(known: InColumns, values: Iterator[Column], rows: GroupedRow
         found = found_in_groups(known.downstream, values, within)
         return FoundWithin(inner_keys, rows.numbers[within.firsts].tolist(), found)
     passing = cast(Bools, next(values)).values if known.is_filtered else None
+    if known.gathers:
+        return FoundLists(rows.lists(next(values), passing))
     counts = rows.counts if passing is None else _counted(rows, passing)
     return (
         FoundNumbers((counts,))
@@ -285,7 +273,7 @@ def _found_of_numbers(
     # Few numbers cost less as a list than as sums or statistics; of floats the first -0.0 or 0.0 is the least one.
     is_listed = known.finds == "statistics" and (passing is not None or not are_many)
     if isinstance(values, Floats) or is_listed:
-        return FoundLists(rows.lists(cast("Ints | Floats", values), passing))
+        return FoundLists(rows.lists(values, passing))
     assert isinstance(values, Ints), "what is no float is one of these"
     columns: tuple[Int64s, ...] = (counts, sums_of_groups(rows.numbers, len(rows.counts), values))
     if known.finds == "statistics":
@@ -336,12 +324,12 @@ class GroupedRows:
         numbers = Ints(self.numbers.astype(np.int64, copy=False), 0, len(self.counts))
         return GroupedRows.of(Tuples((numbers, keys), len(self.numbers)))
 
-    def lists(self, values: Ints | Floats, passing: NDArray[np.bool_] | None = None) -> list[list[Any]]:
-        """Return the numbers of each group, or of its rows that pass."""
+    def lists(self, values: Column, passing: NDArray[np.bool_] | None = None) -> list[list[Any]]:
+        """Return the values of each group, or of its rows that pass, in order."""
         order, counts = self.order, self.counts
         if passing is not None:
             order, counts = order[passing.take(order)], _counted(self, passing)
-        side_by_side = values.values.take(order).tolist()
+        side_by_side = items_of(rows_at(values, order))
         return [side_by_side[start:end] for start, end in pairwise((0, *np.cumsum(counts).tolist()))]
 
 

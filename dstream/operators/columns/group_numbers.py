@@ -1,4 +1,4 @@
-"""Numbers that columns give for each group, and the containers that take them."""
+"""Numbers and values that columns give for each group, and the containers that take them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dstream.base.records import record
+from dstream.operators.columns.built_rows import BuiltRows
+from dstream.operators.columns.entries import Entries, check_unshared
 from dstream.operators.columns.float_sums import FloatSums
+from dstream.operators.columns.python_rows import has_nan
+from dstream.operators.columns.strings import StringLists, Strings
+from dstream.operators.columns.values import (
+    Column,
+    NotColumnar,
+    Objects,
+    Tuples,
+    has_objects,
+    items_of,
+    rows_at,
+    shape_of,
+    size_of_column,
+    stacked,
+)
 from dstream.spi import InColumns
 
-__all__ = ["Found", "FoundFloats", "FoundLists", "FoundNumbers", "FoundOfParts", "FoundWithin", "taken"]
+__all__ = [
+    "Found",
+    "FoundFloats",
+    "FoundLists",
+    "FoundNumbers",
+    "FoundOfParts",
+    "FoundWithin",
+    "gathered",
+    "listed_at",
+    "taken",
+]
 
 
 Int64s = NDArray[np.int64]
@@ -34,7 +60,7 @@ class FoundFloats:
 
 @record
 class FoundLists:
-    """The numbers of each group in order: floats whose order matters, or few numbers."""
+    """The values of each group in order: of lists and sets, floats whose order matters, or few numbers."""
 
     lists: list[list[Any]]
 
@@ -98,3 +124,44 @@ def _take_within(known: InColumns, containers: list[Any], keys: list[Any], numbe
     inner = [groups[key] if key in groups else supplier() for groups, key in zip(outer, keys, strict=True)]
     for groups, key, container in zip(outer, keys, taken(known.downstream, inner, found), strict=True):
         groups[key] = container
+
+
+def gathered(values: Column, known: InColumns, *, is_alone: bool) -> Column:
+    """Return the values that a collector puts into lists or sets.
+
+    Args:
+        values: of the items.
+        known: the collector.
+        is_alone: no other collector gets the same items.
+
+    Raises:
+        NotColumnar: they are records of a source or of a join, or it is visible which of them are one object.
+    """
+    check_unshared(values)
+    if isinstance(values, StringLists | BuiltRows) or type(values) is Entries:
+        values = Objects(items_of(values))
+    shape_of(values, are_keys=False)
+    if has_objects(values) and (known.finds == "set" or not is_alone):
+        raise NotColumnar("objects that may have no hash, or that several lists share")
+    # Lists that share a NaN are equal, as are tuples that are one object; those of two NaN are not.
+    if (isinstance(values, Tuples) or not is_alone) and has_nan(values):
+        raise NotColumnar("a NaN that several lists or tuples may share")
+    return values
+
+
+def listed_at(column: Column, places: NDArray[np.intp], size: int) -> Column:
+    """Return values of some rows, of which there is one or more, as a column of all rows, which has others elsewhere.
+
+    Args:
+        column: the values.
+        places: their rows.
+        size: the number of all rows.
+    """
+    if isinstance(column, Tuples):
+        return Tuples(tuple(listed_at(each, places, size) for each in column.members), size)
+    if isinstance(column, Strings):
+        # The others are empty: a long string for each of them would take much memory.
+        column = stacked([column, Strings(None, is_ascii=True, joined=b"\n")])
+    chosen = np.full(size, size_of_column(column) - 1)
+    chosen[places] = np.arange(len(places))
+    return rows_at(column, chosen)

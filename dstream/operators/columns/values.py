@@ -34,6 +34,7 @@ __all__ = [
     "bytes_of_texts",
     "column_at_hand",
     "column_of",
+    "has_objects",
     "items_of",
     "numbers",
     "of_same_type",
@@ -41,6 +42,7 @@ __all__ = [
     "rows_at",
     "rows_behind",
     "rows_of",
+    "shape_of",
     "size_of_column",
     "spread",
     "stacked",
@@ -429,3 +431,30 @@ def stacked_or_items(columns: Sequence[Column]) -> Column | Iterator[Any]:
         return stacked(columns)
     except NotColumnar:
         return chain.from_iterable(map(items_of, columns))
+
+
+def shape_of(keys: Column, *, are_keys: bool = True) -> Any:
+    """Return a description of the types of keys, or of values of lists, that can be put together.
+
+    Raises:
+        NotColumnar: they are no numbers, texts or tuples of these, or keys that are objects or None.
+    """
+    if isinstance(keys, Tuples):
+        return Tuples, *(shape_of(each, are_keys=are_keys) for each in keys.members)
+    if isinstance(keys, ConstantColumn) and type(keys.value) in (_OF_KEYS if are_keys else _OF_VALUES):
+        # By `repr`, which distinguishes 0.0 from -0.0 and finds a NaN equal to itself.
+        return ConstantColumn, type(keys.value), repr(keys.value)
+    if are_keys and isinstance(keys, Encoded) and keys.are_none().any():
+        raise NotColumnar("keys that are None, which Python refuses")
+    if isinstance(keys, Ints | Floats | Bools | Strings | Encoded) or (isinstance(keys, Objects) and not are_keys):
+        return type(keys)
+    raise NotColumnar("keys that are no numbers, texts or tuples of these")
+
+
+_OF_KEYS = frozenset({int, float, bool, str})
+_OF_VALUES = _OF_KEYS | {type(None)}
+
+
+def has_objects(column: Column) -> bool:
+    """Return whether values, or members of tuples, are objects, of which some may be changed, or have no hash."""
+    return any(map(has_objects, column.members)) if isinstance(column, Tuples) else isinstance(column, Objects)

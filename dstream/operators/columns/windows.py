@@ -13,7 +13,7 @@ from dstream.keys import canonical_all
 from dstream.operators.columns.chain_evaluation import as_column, compare_results
 from dstream.operators.columns.collectors import keys_and_values
 from dstream.operators.columns.evaluation import evaluated
-from dstream.operators.columns.group_by import GroupedRows, found_in_groups, shape_of
+from dstream.operators.columns.group_by import GroupedRows, found_in_groups
 from dstream.operators.columns.group_numbers import Found, taken
 from dstream.operators.columns.values import (
     GREATEST,
@@ -28,6 +28,7 @@ from dstream.operators.columns.values import (
     numbers,
     of_same_type,
     rows_at,
+    shape_of,
     size_of_column,
     spread,
     stacked,

@@ -122,7 +122,10 @@ def _on_columns(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> In
     if type(items) is not ColumnItems:
         return None
     known = collector.on_columns()
-    return None if known is None or known.expression is None else known
+    if known is None or known.expression is None:
+        return None
+    # A list of the items themselves needs them as they are.
+    return None if known.gathers and not known.before else known
 
 
 Table: TypeAlias = Union["GroupTable", "StringGroupTable"]
