@@ -1,8 +1,8 @@
 """Concurrent calls of one function, in threads or in an event loop.
 
-`in_order` gives their outcomes in the order of the items and looks no further ahead than there are
-calls in flight. Whatever ends it ends the calls: a thread finishes the one that it is in, and starts
-no other; a coroutine is cancelled.
+`in_order` yields their outcomes in the order of the items and reads no further ahead than there are
+calls in flight. The calls end with it: a thread finishes its current call and starts no other; a
+coroutine is cancelled.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Calls(Protocol):
         ...
 
     def close(self) -> None:
-        """End the calls in flight; wait for nothing that may take its time."""
+        """End the calls in flight, without waiting for calls that may take long."""
         ...
 
 
 def in_order(items: Iterable[Any], calls: Calls, n: int) -> Iterator[Outcome]:
     """Yield the outcomes of the calls for `items`, in order, with up to `n` calls in flight.
 
-    What fails on the way to the next item is raised after the outcomes of the items before it.
+    A failure of `items` is raised after the outcomes of the items before it.
     """
     waiting: deque[Future[Outcome]] = deque()
     problem: Exception | None = None
@@ -74,7 +74,7 @@ _END = object()
 
 
 def _ended(call: Future[Outcome]) -> Outcome:
-    """Wait for the outcome of a call; raise here errors that are no `Exception`, such as KeyboardInterrupt."""
+    """Wait for the outcome of a call; raise its error if it is not an `Exception`, such as KeyboardInterrupt."""
     outcome = call.result()
     if isinstance(outcome.error, BaseException) and not isinstance(outcome.error, Exception):
         raise outcome.error
@@ -87,7 +87,7 @@ class ThreadCalls:
     def __init__(self, fn: Callable[[Any], Any], n: int, retry: Retry, pace: RateLimit | None, clock: Clock) -> None:
         self._fn, self._retry, self._pace, self._clock = fn, retry, pace, clock
         self._stop = threading.Event()
-        from dstream.values.attachments import files_here, of_job  # here: few programs call functions in threads
+        from dstream.values.attachments import files_here, of_job  # lazily: few programs call functions in threads
 
         self._pool = ThreadPoolExecutor(n, "dstream-call", of_job, (files_here(),))
 
@@ -96,7 +96,7 @@ class ThreadCalls:
 
     def close(self) -> None:
         self._stop.set()
-        # Calls in the queue see `_stop` and end at once; one that runs may take its time.
+        # Queued calls see `_stop` and end at once; a running call may take long.
         self._pool.shutdown(wait=False)
 
     def _outcome(self, item: Any) -> Outcome:
@@ -137,7 +137,7 @@ class LoopCalls:
         self._loop = asyncio.new_event_loop()
         from dstream.values.attachments import files_here
 
-        # A daemon, since a coroutine that ignores its cancellation must not keep the process alive.
+        # A daemon, since a coroutine that ignores its cancellation must not prevent the process from ending.
         self._thread = threading.Thread(target=self._run, args=(files_here(),), name="dstream-calls", daemon=True)
         self._thread.start()
 
@@ -164,7 +164,7 @@ class LoopCalls:
         try:
             return await self._tried(item)
         except BaseException as error:
-            # Also those that would end the loop, such as SystemExit, and with it the calls in flight.
+            # Also exceptions that would end the loop, such as SystemExit, and with it the calls in flight.
             return Outcome(item, None, cast(Exception, _raisable(error)))
 
     async def _tried(self, item: Any) -> Outcome:
@@ -196,7 +196,7 @@ _PATIENCE = 1.0
 def _raisable(error: E) -> E | RuntimeError:
     """Return `error` in a form that an iterator can raise: StopIteration would end the items.
 
-    A coroutine that was cancelled, not by us, has failed: its cancellation must not be taken for one of the caller.
+    A coroutine that was cancelled by its own code has failed: its cancellation must not be taken for the caller's.
     """
     if not isinstance(error, StopIteration | StopAsyncIteration | asyncio.CancelledError):
         return error
@@ -206,7 +206,7 @@ def _raisable(error: E) -> E | RuntimeError:
 
 
 class MemoizedCall:
-    """Makes one call for equal items."""
+    """Calls with a shared result for equal items."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls

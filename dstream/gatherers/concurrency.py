@@ -1,8 +1,8 @@
 """`map_concurrent`: concurrent calls with a rate limit and retries.
 
-The tasks of a job share a rate without talking to each other: time is divided into equal steps, and
-each task has every n-th of them to itself, where n tasks may run at once. Clocks of machines differ
-by little; the clock is the wall clock, the only one that machines share.
+The tasks of a job share a rate without communication: time is divided into equal steps, and each
+task owns every n-th step, where n tasks may run at once. The clock is the wall clock, the only one
+that machines share; clocks of machines differ by little.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Retry:
     """Repetition of calls that failed: after `delay`, `delay * factor`, ... seconds.
 
     Attributes:
-        times: how often at most, after the first call.
-        delay: seconds before the first of them.
-        factor: by how much longer the next one waits.
-        on: an exception class or a tuple of them; a call that fails with another one is not repeated.
+        times: the maximum number of repetitions after the first call.
+        delay: seconds before the first repetition.
+        factor: the factor of the delay from one repetition to the next.
+        on: an exception class or a tuple of classes; a call that fails with another exception is not repeated.
 
     Example:
         >>> from dstream.gatherers import Retry
@@ -54,7 +54,7 @@ class Retry:
             raise TypeError("on must be a class of exceptions below Exception, or a tuple of such")
 
     def delays(self) -> Iterator[float]:
-        """Yield the seconds to wait before each repetition."""
+        """Yield the delay before each repetition, in seconds."""
         delay = self.delay
         for _ in range(self.times):
             yield delay
@@ -88,15 +88,15 @@ def _check_number(value: Any, name: str, least: int) -> None:
 
 
 _SLACK = 0.05
-"""A call later than these seconds gives its step back and waits for another one.
+"""Seconds after which a call misses its step and waits for another step.
 
-With steps that are longer by the same part, no second holds more than `rate` + 1 calls: those of a
-second belong to steps of 1 + `_SLACK` seconds, which are `rate` of them, and one more at the border.
+With steps that are longer by the same part, no second has more than `rate` + 1 calls: the calls of a
+second belong to the steps of 1 + `_SLACK` seconds, which are `rate` steps, and one more at the border.
 """
 
 
 class Clock(Protocol):
-    """Time, and waiting."""
+    """Clock with the current time, and with sleeping."""
 
     def now(self) -> float:
         """Return the seconds since 1970."""
@@ -121,7 +121,7 @@ class _Wall:
         stop.wait(seconds)
 
     async def pause(self, seconds: float) -> None:
-        import asyncio  # here, since it takes a third of the time of `import dstream`
+        import asyncio  # lazily, since it takes a third of the time of `import dstream`
 
         await asyncio.sleep(seconds)
 
@@ -137,9 +137,9 @@ class RateLimit:
     """The steps of one task.
 
     Args:
-        rate: how many calls a second all tasks together may make.
+        rate: the maximum calls a second of all tasks together.
         slot: the number of this task.
-        slots: how many tasks may run at once.
+        slots: the number of tasks that may run at once.
     """
 
     def __init__(self, rate: float, slot: int, slots: int, clock: Clock) -> None:
@@ -168,9 +168,9 @@ class RateLimit:
                 return
 
     def _next(self) -> float:
-        """Return when the next step after now begins that is not taken."""
+        """Return the start of the next free step after now."""
         with self._lock:
-            # Steps are counted, not added up: the seconds since 1970 leave a float few digits.
+            # Steps are counted, not added up: the seconds since 1970 leave few digits of a float.
             self._last = max(self._last, self._steps_until(self._clock.now())) + 1
             return self._first + self._last * self._every
 
@@ -250,22 +250,22 @@ def map_concurrent(
     on_error: Any = _RAISE,
     cache: bool = False,
 ) -> Gatherer[Any, Any, Any]:
-    """Replace each item by `fn(item)`, with up to `n` calls in flight in each task; the order is kept.
+    """Replace each item by `fn(item)`, with up to `n` calls in flight in each task, in order.
 
-    For functions that wait: for a service, a database, a disk. A plain function runs in threads, an
-    async one in an event loop. At most `n` items are read ahead. When no more items are wanted, calls
-    of an async function are cancelled; a thread finishes the call that it is in, without being waited for.
+    For functions that wait for a service, a database or a disk. A plain function runs in threads, an
+    async function in an event loop. At most `n` items are read ahead. When no more items are requested, calls
+    of an async function are cancelled; a thread finishes its current call in the background.
 
     Args:
-        n: how many calls may be in flight in one task.
+        n: the maximum number of calls in flight in one task.
         fn: a plain or an async function.
-        rate: how many calls a second the whole job may make at most, calls that are repeated too. Each
-            task has its share, and the step runs in at most as many tasks as there are cores.
-        retry: how often a call that failed is made again, after 0.1, 0.2, 0.4, ... seconds; or a `Retry`.
-        on_error: unset, an exception ends the job. A reducer gets a `DeadLetter` for each item that failed,
-            as `stream.on_error(Exception, into=...)` does; any other value takes the place of its result.
-        cache: equal items are called once in the whole job. They must be hashable; equal is what a dict
-            takes for equal. Costs two shuffles, and all items are read before the first is called.
+        rate: the maximum calls a second of the whole job, including retries. Each task has its share, and
+            the step runs in at most one task per core.
+        retry: the number of retries of a failed call, after 0.1, 0.2, 0.4, ... seconds; or a `Retry`.
+        on_error: unset, an exception ends the job. A reducer receives a `DeadLetter` for each failed item,
+            as with `stream.on_error(Exception, into=...)`; any other value replaces the result.
+        cache: whether equal items are called once in the whole job. They must be hashable; equality is that of
+            dict keys. Costs two shuffles, and all items are read before the first is called.
 
     Raises:
         TypeError: an argument is of the wrong type.
@@ -312,12 +312,12 @@ _NEVER = Retry(0)
 
 @dataclass(frozen=True)
 class Concurrent(Calling):
-    """The calls of `map_concurrent`; it travels to the tasks that make them.
+    """The calls of `map_concurrent`; it is sent to the tasks that make them.
 
     Attributes:
-        n: how many may be in flight in one task.
-        retry: what happens to calls that fail.
-        clock: time, and waiting.
+        n: the maximum number of calls in flight in one task.
+        retry: the retries of failed calls.
+        clock: the clock of rate limit and retries.
     """
 
     n: int = 1
@@ -325,7 +325,7 @@ class Concurrent(Calling):
     clock: Clock = CLOCK
 
     def outcomes(self, items: Iterable[Any], slot: int = 0, slots: int = 1) -> Iterator[Outcome]:
-        # Here, since asyncio and the pools take a third of the time of `import dstream`.
+        # Imported lazily, since asyncio and the pools take a third of the time of `import dstream`.
         from dstream.gatherers.calls import Calls, LoopCalls, ThreadCalls, in_order
         from dstream.gatherers.calls import MemoizedCall as Remembered
 
@@ -337,22 +337,22 @@ class Concurrent(Calling):
         if is_async(self.fn):
             import asyncio
 
-            # `asyncio.run` takes coroutines alone, and `fn` may give any awaitable.
+            # `asyncio.run` accepts only coroutines, and `fn` may return any awaitable.
             return asyncio.run(_awaited(self.fn, item))
         return self.fn(item)
 
     def results(self, items: Iterable[Any]) -> Iterator[Any]:
-        """Yield the results for a gatherer that no engine runs.
+        """Yield the results for a gatherer that runs without an engine.
 
         Raises:
-            IllegalStateError: a call failed and its item should go to a reducer, which needs a stream.
+            IllegalStateError: a call failed and `on_error` is a reducer, which needs a stream.
         """
         with closing(cast(Any, self.outcomes(items))) as outcomes:
             for outcome in outcomes:
                 yield self._settled(outcome)
 
     def integrate(self, state: None, item: Any, downstream: Downstream[Any]) -> None:
-        """Make one call after another, for an engine that does not pass all items at once."""
+        """Call the function for one item, for an engine that does not pass all items at once."""
         for result in self.results([item]):
             downstream.push(result)
 

@@ -43,16 +43,16 @@ def fold(
 def fold(
     start: Callable[[], Any], fn: Callable[[Any, Any], Any], combiner: Callable[[Any, Any], Any] | None = None
 ) -> Gatherer[Any, Any, Any]:
-    """Gather all items into one value: `functools.reduce(fn, items, start())`. An empty stream gives `start()`.
+    """Gather all items into one value: `functools.reduce(fn, items, start())`. An empty stream results in `start()`.
 
-    Without a `combiner` one task takes all items, in order. With one, each partition folds its own items from
-    a start of its own, and the values are combined in order. So the start must change nothing (0 for a sum,
-    "" for a text), and `combiner(fold of a, fold of b)` must be the fold of a, then b.
+    Without a `combiner` one task reads all items, in order. With a `combiner`, each partition folds its own items from
+    its own start, and the values are combined in order. So the start must be neutral (0 for a sum, "" for a
+    string), and `combiner(fold of a, fold of b)` must be the fold of a, then b.
 
     Args:
-        start: makes the value of no items.
+        start: returns the initial value.
         fn: `fn(value, item)` returns the next value.
-        combiner: `combiner(left, right)` returns the value of two neighbouring parts.
+        combiner: `combiner(left, right)` returns the combined value of two neighbouring parts.
 
     Example:
         >>> from dstream.gatherers import fold
@@ -119,17 +119,17 @@ def scan(
 def scan(
     start: Callable[[], Any], fn: Callable[[Any, Any], Any], combiner: Callable[[Any, Any], Any] | None = None
 ) -> Gatherer[Any, Any, Any]:
-    """Gather the value so far behind each item: `itertools.accumulate` without its start.
+    """Gather the running value after each item: `itertools.accumulate` without its start.
 
-    Without a `combiner` one task takes all items, in order. With one, each partition first folds its own items
-    from a start of its own, and then folds them again from the value of those before it: `fn` runs twice for
-    an item. The start must change nothing (0 for a sum), and `combiner(fold of a, fold of b)` must be the fold
-    of a, then b. `fn` must return a new value, not change the old one: each of them is an item.
+    Without a `combiner` one task reads all items, in order. With a `combiner`, each partition first folds its own
+    items from its own start, and then folds them again from the value of the partitions before it: `fn` runs twice
+    for an item. The start must be neutral (0 for a sum), and `combiner(fold of a, fold of b)` must be the fold of a,
+    then b. `fn` must return a new value, not change the old value: each value is an item of the result.
 
     Args:
-        start: makes the value of no items.
+        start: returns the initial value.
         fn: `fn(value, item)` returns the next value.
-        combiner: `combiner(left, right)` returns the value of two neighbouring parts.
+        combiner: `combiner(left, right)` returns the combined value of two neighbouring parts.
 
     Example:
         >>> import operator
@@ -167,9 +167,9 @@ def _scanned(start: Callable[[], R], fn: Callable[[R, T], R], items: Iterable[T]
 
 
 def window_fixed(n: int) -> Gatherer[T, Any, tuple[T, ...]]:
-    """Gather the items into tuples of `n`, one after another; the last one has the rest.
+    """Gather the items into consecutive tuples of `n`; the last tuple has the rest.
 
-    Runs in parallel: each partition borrows up to `n` - 1 items from those behind it.
+    Runs in parallel: each partition reads up to `n` - 1 items of the partitions after it.
 
     Raises:
         ValueError: `n` is less than 1.
@@ -210,23 +210,23 @@ def _fixed(size: int, items: Iterable[T]) -> Iterator[tuple[T, ...]]:
 
 def _fixed_part(size: int, items: Iterable[T], place: Place) -> Iterator[tuple[T, ...]]:
     """Return the windows that begin in this partition."""
-    # The items before belong to a window that begins in an earlier partition.
+    # The first items belong to a window that begins in an earlier partition.
     first = -place.offset % size
     windows = -(-(place.size - first) // size) if first < place.size else 0
     return islice(_cut(islice(items, first, None), size), windows)
 
 
 def _cut(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:
-    """Return tuples of `size` items. `itertools.batched` takes the memory for all of them at once (3.13)."""
+    """Return tuples of `size` items. `itertools.batched` allocates a tuple of the full size at once (3.13)."""
     left = iter(items)
     return iter(lambda: tuple(islice(left, size)), ())
 
 
 def window_sliding(n: int) -> Gatherer[T, Any, tuple[T, ...]]:
-    """Gather each item and the `n` - 1 items behind it into a tuple, if that many follow it.
+    """Gather each item and the next `n` - 1 items into a tuple, if at least `n` - 1 items follow.
 
-    A stream of fewer than `n` items gives one window of them all, an empty one gives none. Runs in parallel:
-    each partition borrows up to `n` - 1 items from those behind it.
+    A stream of fewer than `n` items results in one window of all its items, an empty stream in none. Runs in parallel:
+    each partition reads up to `n` - 1 items of the partitions after it.
 
     Raises:
         ValueError: `n` is less than 1.
@@ -250,7 +250,7 @@ def window_sliding(n: int) -> Gatherer[T, Any, tuple[T, ...]]:
 
 
 class _Sliding:
-    """The items of the next window, and whether there was one before."""
+    """The items of the next window, and whether there was an earlier window."""
 
     def __init__(self) -> None:
         self.window: tuple[Any, ...] = ()
@@ -307,23 +307,23 @@ def _sliding_ahead(
 
 
 def _slid(first: tuple[T, ...], items: Iterator[T]) -> Iterator[tuple[T, ...]]:
-    """Return all windows, of which the first is known: fast, or holding no more than one of them if it is large."""
+    """Return all windows after and including `first`: fast, or with only one of them in memory if it is large."""
     size = len(first)
     if sum(map(sys.getsizeof, first)) < size * _LARGE:
-        from more_itertools import sliding_window  # here: few programs gather windows
+        from more_itertools import sliding_window  # lazily: few programs gather windows
 
         return sliding_window(chain(first, items), size)
     return _slid_one_by_one(first, items)
 
 
 _LARGE = 64 * 2**10
-"""Bytes of items that `itertools.tee`, of which `sliding_window` is made, must not hold 57 of (CPython 3.11)."""
+"""Bytes from which items are large: `itertools.tee` of `sliding_window` retains up to 57 of them (CPython 3.11)."""
 
 
 def _slid_one_by_one(first: tuple[T, ...], items: Iterator[T]) -> Iterator[tuple[T, ...]]:
     window = deque(first, maxlen=len(first))
     yield first
-    # Otherwise the first window would be in memory until the last one.
+    # Otherwise the first window would remain in memory until the last one.
     del first
     for item in items:
         window.append(item)
@@ -381,12 +381,12 @@ def _enumerated(start: int, first: int, items: Iterable[T]) -> Iterator[tuple[in
 
 
 def sampled(fraction: float, seed: int) -> Gatherer[T, Any, T]:
-    """Gather some of the items: whether one of them is kept depends on the seed and its number alone."""
+    """Gather a random sample of the items: whether an item is in it depends only on the seed and its number."""
     return _by_number(functools.partial(_sampled, fraction, seed), "sample(...)")
 
 
 def _sampled(fraction: float, seed: int, first: int, items: Iterable[T]) -> Iterator[T]:
-    # No draw reaches 1.0, so that the fraction 1.0 keeps all items, and 0.0 none.
+    # No draw reaches 1.0, so that the fraction 1.0 selects all items, and 0.0 none.
     return compress(items, map(fraction.__gt__, _drawn(seed, first)))
 
 
@@ -409,7 +409,7 @@ def _drawn(seed: object, first: int) -> Iterator[float]:
 
 def _draws(seed: object, chunk: int) -> list[float]:
     """Draw a number from 0 up to 1 for each item of a chunk."""
-    from random import Random  # here: few programs draw
+    from random import Random  # lazily: few programs draw
 
     draw = Random(f"{seed}:{chunk}").random
     return [draw() for _ in range(_DRAWN_TOGETHER)]

@@ -37,14 +37,14 @@ __all__ = [
 
 
 NAN = math.nan
-"""The one NaN that replaces all of them: dicts, tuples and frozensets find it again by identity."""
+"""The NaN that replaces every NaN: dicts, tuples and frozensets find it again by identity."""
 
 
 class FieldNan(float):
-    """The NaN in a field of a dataclass whose `__eq__` compares fields by `==` alone, as from Python 3.13.
+    """NaN in a field of a dataclass whose `__eq__` compares fields only by `==`, as from Python 3.13.
 
-    It equals every NaN, itself among them. Everything else about it is that of a float: `math.isnan(x)` and `x != x`
-    hold, and a pickle of it is that of a float.
+    It equals every NaN, including itself. Otherwise it is a float: `math.isnan(x)` and `x != x` hold, and it is pickled
+    as a float.
     """
 
     __slots__ = ()
@@ -108,12 +108,12 @@ def nan_of_fields(kind: Any) -> float:
 
 
 def has_generated_eq(kind: type) -> bool:
-    """Return whether `@dataclass` wrote the equality of a class, or an equal one was written by hand."""
+    """Return whether `@dataclass` generated the equality of a class, or equal code was written by hand."""
     return _is_generated(kind, "__eq__")
 
 
 def has_generated_hash(kind: type) -> bool:
-    """Return whether `@dataclass` wrote the hash of a class, or an equal one was written by hand."""
+    """Return whether `@dataclass` generated the hash of a class, or equal code was written by hand."""
     return _is_generated(kind, "__hash__")
 
 
@@ -166,7 +166,7 @@ def canonical(key: Any) -> Any:
     if kind in PLAIN:
         return key
     if kind is tuple:
-        return _canonical_tuple(key, kind)  # Asking for its form takes as long again.
+        return _canonical_tuple(key, kind)  # Checking for canonical parts first would double the time.
     if kind is float:
         return key if key == key else NAN
     form = form_of(kind)
@@ -264,16 +264,16 @@ def _vet(key: Any, kind: Any) -> None:
 
 
 def _is_hashed_by_address(key: Any) -> bool:
-    # Those of `typing`, such as `Optional[int]`, have private classes; all of them have an origin.
+    # Aliases of `typing`, such as `Optional[int]`, have private classes; all of them have an origin.
     is_of_typing = type(key).__module__ == "typing" and hasattr(key, "__origin__")
     return is_of_typing or isinstance(key, _HASHED_BY_ADDRESS)
 
 
 def _hashes_its_class(key: Any, kind: Any) -> bool:
-    """Return whether the hash of a key depends on its class, beyond the name of that.
+    """Return whether the hash of a key depends on its class, beyond the name of the class.
 
-    The code of its hash runs with a `hash` and an `id` that look at their arguments. Hashes of copies show nothing: in
-    one process they share the class, and to derive another one would run code of the user.
+    The code of its hash runs with a `hash` and an `id` that check their arguments. Hashes of copies prove nothing: in
+    one process they share the class, and deriving another class would run code of the user.
     """
     classes = set(map(id, kind.__mro__))
     by_address: Any = type.__hash__
@@ -300,9 +300,9 @@ def _hashes_its_class(key: Any, kind: Any) -> bool:
         if not {"type", "__class__"}.isdisjoint((*code.co_names, *code.co_freevars)):
             around = {**names, **function.__globals__}  # A module may have a `hash` of its own.
             closure = function.__closure__
-            with contextlib.suppress(Exception):  # Then it is not known.
+            with contextlib.suppress(Exception):  # Then it is unknown.
                 types.FunctionType(code, around, None, function.__defaults__, closure)(key)
-        if "__hash__" not in code.co_names:  # It does not ask the class that it inherits from.
+        if "__hash__" not in code.co_names:  # It does not call the hash of its base class.
             break
     return found
 
@@ -316,7 +316,7 @@ def _equals_itself(key: Any) -> bool:
 
 
 def _changes_when_copied(key: Any) -> bool:
-    import cloudpickle  # here, since it takes a tenth of the time of `import dstream` and few keys come this far
+    import cloudpickle  # lazily: a tenth of the time of `import dstream`, and few keys need it
 
     clone = cloudpickle.loads(cloudpickle.dumps(key))
     return _equals_itself(key) and (hash(clone) != hash(key) or not clone == key)

@@ -1,9 +1,9 @@
 """Stable hashes, canonical batches and shards of keys, equal in every process.
 
-Most batches hold keys of one class, whose parts are strings and numbers. One pass over the types finds that out.
+Most batches contain keys of one class, whose parts are strings and numbers. One pass over the types detects this.
 
-Python seeds the hashes of texts, bytes, dates and times; those of numbers, and of tuples of numbers, it does not. So a
-checksum replaces a string, and numbers a date, also inside tuples and dataclasses. All are spread as
+Python seeds the hashes of strings, bytes, dates and times, but not the hashes of numbers and of tuples of numbers. So
+a checksum replaces a string, and numbers a date, also inside tuples and dataclasses. All are spread as
 `stable_hash` spreads them.
 """
 
@@ -53,11 +53,11 @@ __all__ = [
 
 
 SPREADERS = (1085565424964045660, 800584610055520120)
-"""Mix the bits of the hash of a key, which is hashed in a tuple with them.
+"""Numbers that mix the bits of the hash of a key, which is hashed in a tuple with them.
 
 The hash of an int is the int, so the remainders of full hours in milliseconds are all the same. CPython mixes the
-hashes of the parts of a tuple as xxHash does, one round for each part; after two rounds ints in a row are not even yet.
-Of 94,000 pairs of numbers this one spreads weekdays, months, hours and the like best.
+hashes of the parts of a tuple as xxHash does, one round for each part; after two rounds consecutive ints are not yet
+spread evenly. Of 94,000 pairs of numbers this pair spreads weekdays, months, hours and the like best.
 """
 NONE_STAND_IN = None if sys.version_info >= (3, 12) else 0x5EED
 """On Python 3.11 `hash(None)` is an address."""
@@ -70,23 +70,22 @@ HASHED_ALIKE = _PLAIN if NONE_STAND_IN is not None else _PLAIN | {type(None)}
 def stable_hash(key: Any) -> int:
     """Return a hash of the canonical `key` that agrees with `==` and is the same in every worker.
 
-    Its remainders are spread evenly, whatever the keys and the divisor. Strings and bytes rely on a fixed
+    Its remainders are spread evenly for any keys and divisor. Strings and bytes rely on a fixed
     `PYTHONHASHSEED` (see `check_hash_seed`).
 
     Raises:
-        UnstableKeyError: the key's class hashes a None in a way that cannot be seen from outside.
+        UnstableKeyError: the key's class hashes a None in code that cannot be analysed.
     """
     return hash((_stand_in_everywhere(key) if _is_without_seed else stand_in(key), *SPREADERS))
 
 
 def stand_in(key: Any) -> Any:
-    """Return the value to hash for a canonical key: itself, unless its hash or that of a part is an address.
+    """Return the value to hash for a canonical key: itself, unless its hash or the hash of a part is an address.
 
-    A tuple of stand-ins hashes like the tuple that it replaces if no part is replaced, so it does not matter whether
-    a container is built anew.
+    A tuple of stand-ins hashes like the tuple that it replaces if no part is replaced, so a container may be rebuilt.
 
     Raises:
-        UnstableKeyError: the key's class hashes a None in a way that cannot be seen from outside.
+        UnstableKeyError: the key's class hashes a None in code that cannot be analysed.
     """
     kind: Any = type(key)
     if kind in _PLAIN:
@@ -181,11 +180,11 @@ def _canonical(key: Any, item: Any) -> Any:
 
 
 def are_canonical(keys: list[Any], kinds: Set[type] | None = None) -> bool:
-    """Return whether `canonical` leaves all keys as they are; False also where that needs a look at each key.
+    """Return whether `canonical` returns all keys unchanged; False also if each key would have to be checked.
 
     Args:
         keys: any keys.
-        kinds: their types, if these are known.
+        kinds: their types, if they are known.
     """
     kinds = set(map(type, keys)) if kinds is None else kinds
     if len(kinds) == 1:
@@ -210,9 +209,9 @@ _last_own_hash = 0
 
 
 def hash_without_seed(is_wanted: bool) -> None:
-    """Choose for this process whether `stable_hash` does without Python's seed, which costs more for a text.
+    """Choose for this process whether `stable_hash` avoids Python's seed, which costs more for a string.
 
-    Processes whose seeds differ send a key to one target then, but for keys of classes with a hash of their own.
+    Processes with different seeds then send a key to the same target, except keys of classes with their own hash.
     """
     global _is_without_seed
     _is_without_seed = is_wanted
@@ -228,7 +227,7 @@ def _all_everywhere(keys: list[Any]) -> Sequence[Any]:
 
 
 def _stand_in_everywhere(key: Any) -> Any:
-    # Of the stand-in, in which equal keys of several classes are alike.
+    # Uses the stand-in, in which equal keys of several classes are alike.
     return _unseeded(stand_in(key), _note_own_hash)
 
 
@@ -297,23 +296,23 @@ def _of_tuples(keys: list[Any]) -> list[Any]:
 
 
 SHARDING_VERSION = 3
-"""The version of the function from keys to shards. A change of it, or of `SPREADERS`, needs another one."""
+"""The version of the function from keys to shards. A change of it, or of `SPREADERS`, needs a new version."""
 
 
 def shard_numbers(keys: Sequence[Any], shards: int) -> list[int]:
-    """Return the shard of each canonical key, from 0; equal keys have one.
+    """Return the shard of each canonical key, from 0; equal keys have the same shard.
 
-    Costs 0.2 us for a text, up to some us for a dataclass (CPython 3.11).
+    Costs 0.2 us for a string, up to several us for a dataclass (CPython 3.11).
 
     Raises:
-        UnstableKeyError: a key's class has a hash of its own, which differs from process to process here.
+        UnstableKeyError: a key's class has its own hash, which differs between processes.
     """
     spread = zip(_all_unseeded(keys, _check_fixed_seed), *map(repeat, SPREADERS), strict=False)
     return [number % shards for number in map(hash, spread)]
 
 
 OwnHash: TypeAlias = Callable[[Any], Any]
-"""Gives the value to hash for a key whose class has a hash of its own; it may refuse the key."""
+"""Function that returns the value to hash for a key whose class has its own hash; it may refuse the key."""
 
 
 def _all_unseeded(keys: Sequence[Any], own: OwnHash) -> Sequence[Any]:
@@ -336,7 +335,7 @@ def _unseeded(key: Any, own: OwnHash) -> Any:
 
 
 def _of_another_class(key: Any, own: OwnHash) -> Any:
-    """Return the unseeded form of an instance of a class that is not Python's own, or of one that contains others."""
+    """Return the unseeded form of a container, or of an instance of a class that is not Python's own."""
     other = stand_in(key)
     hashes: Any = type(other).__hash__
     if hashes is tuple.__hash__:
@@ -392,12 +391,12 @@ _seeds: set[str] = set()
 
 
 def has_seeded_keys() -> bool:
-    """Return whether this process has placed keys by hashes of one `PYTHONHASHSEED`, which workers may not have."""
+    """Return whether this process has routed keys by hashes of a `PYTHONHASHSEED` that workers may not have."""
     return bool(_seeds)
 
 
 def _check_fixed_seed(key: Any) -> Any:
-    """Return a key, or refuse a hash of the user's own that may hold a text, unless the seed of texts is fixed."""
+    """Return a key; refuse a user's own hash, which may include strings, unless their seed is fixed."""
     if not sys.flags.hash_randomization:
         return key
     if os.environ.get("PYTHONHASHSEED", "random").isdigit():

@@ -1,7 +1,7 @@
 """Window definitions: tumbling, sliding and session windows as values.
 
 A *frame* is the part of time by which a sliding window moves; a tumbling window is one frame. Frames are half-open,
-begin at multiples of their length, moved by an offset if there is one, and are known by their end.
+begin at multiples of their length, shifted by an optional offset, and are identified by their end.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["FrameWindow", "SessionWindow", "Window", "session", "sliding", "tumb
 
 
 def tumbling(size: int | timedelta) -> FrameWindow:
-    """Cut time into windows of one length, each beginning where the one before ends.
+    """Divide time into consecutive windows of one length.
 
-    An item belongs to the window `[start, end)` that holds its timestamp.
+    An item belongs to the window `[start, end)` that contains its timestamp.
 
     Args:
-        size: how long a window is: milliseconds, or a timedelta; at least 1 ms.
+        size: the length of a window: milliseconds, or a timedelta; at least 1 ms.
 
     Raises:
         TypeError: it is neither.
@@ -37,15 +37,15 @@ def tumbling(size: int | timedelta) -> FrameWindow:
 
 
 def sliding(size: int | timedelta, by: int | timedelta) -> FrameWindow:
-    """Move a window over time in steps: an item belongs to each of the `size / by` windows that hold its timestamp.
+    """Move a window over time in steps: an item belongs to the `size / by` windows that contain its timestamp.
 
     Args:
-        size: how long a window is: milliseconds, or a timedelta; a multiple of `by`.
-        by: how far the window moves from one result to the next.
+        size: the length of a window: milliseconds, or a timedelta; a multiple of `by`.
+        by: the distance from one window to the next: milliseconds, or a timedelta.
 
     Raises:
-        TypeError: one of them is neither.
-        ValueError: one of them is not positive, or `size` is no multiple of `by`.
+        TypeError: an argument is neither.
+        ValueError: an argument is not positive, or `size` is no multiple of `by`.
 
     Example:
         >>> sliding(timedelta(minutes=1), by=timedelta(seconds=10))
@@ -58,9 +58,9 @@ def sliding(size: int | timedelta, by: int | timedelta) -> FrameWindow:
 
 
 def session(timeout: int | timedelta) -> SessionWindow:
-    """Gather the items of a key that follow each other closely: a session ends when nothing comes for `timeout`.
+    """Gather the items of a key that follow each other closely: a session ends after `timeout` without an item.
 
-    An item at `timestamp` holds `[timestamp, timestamp + timeout]`; what overlaps or touches is one session.
+    An item at `timestamp` covers `[timestamp, timestamp + timeout]`; overlapping or touching intervals are one session.
 
     Args:
         timeout: the longest pause inside a session: milliseconds, or a timedelta; at least 1 ms.
@@ -78,13 +78,13 @@ def session(timeout: int | timedelta) -> SessionWindow:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FrameWindow:
-    """A window that moves over time by its frames; `tumbling` and `sliding` make it.
+    """A window that moves over time by its frames; `tumbling` and `sliding` return it.
 
     Attributes:
-        size: how long it is, in milliseconds.
-        by: how long a frame is.
-        early: how often results are given before the window closes, in seconds of the clock; None: never.
-        offset: by how much frames begin later than at multiples of their length.
+        size: its length in milliseconds.
+        by: the length of a frame in milliseconds.
+        early: the period of early results before the window closes, in seconds of the clock; None: there are none.
+        offset: the offset of the start of frames from multiples of their length, in milliseconds.
     """
 
     size: int
@@ -98,7 +98,7 @@ class FrameWindow:
         return self.size == self.by
 
     def floor_frame(self, timestamp: int) -> int:
-        """Return the last border between frames that is not behind `timestamp`: the start of the frame that holds it.
+        """Return the last border between frames that is not after `timestamp`: the start of its frame.
 
         Example:
             >>> tumbling(10).floor_frame(9), tumbling(10).floor_frame(10), tumbling(10).floor_frame(-1)
@@ -108,7 +108,7 @@ class FrameWindow:
         return timestamp - (timestamp - self.offset) % self.by
 
     def higher_frame(self, timestamp: int) -> int:
-        """Return the first border behind `timestamp`: the end of the frame that holds it.
+        """Return the first border between frames after `timestamp`: the end of its frame.
 
         Example:
             >>> tumbling(10).higher_frame(9), tumbling(10).higher_frame(10), tumbling(10).higher_frame(-1)
@@ -131,19 +131,19 @@ class FrameWindow:
             3
         """
         found = milliseconds(offset, "offset")
-        # A longer offset would give the frames of a shorter one, and another signature of the same state.
+        # A longer offset would result in the frames of a shorter one, with another signature of the same state.
         if found >= self.by:
             raise ValueError(f"offset must be shorter than a frame of {self.by} ms, not {found} ms")
         return dataclasses.replace(self, offset=found)
 
     def of_frames(self) -> Self:
-        """Return the tumbling window whose windows are the frames of this one; it gives no early results."""
+        """Return the tumbling window whose windows are the frames of this window, without early results."""
         return dataclasses.replace(self, size=self.by, early=None)
 
     def early_results(self, every: float | timedelta) -> Self:
         """Return a copy of the window that also emits results of windows that are still open.
 
-        They are given in the first epoch at or past each period of the clock, for every open window with items, and
+        They are emitted in the first epoch at or past each period of the clock, for every open window with items, and
         have `is_early=True`.
 
         Args:
@@ -162,11 +162,11 @@ class FrameWindow:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SessionWindow:
-    """A window that lasts as long as items keep coming; `session` makes it.
+    """A window that lasts as long as items follow each other closely; `session` returns it.
 
     Attributes:
         timeout: the longest pause inside, in milliseconds.
-        early: how often results are given before the window closes, in seconds of the clock; None: never.
+        early: the period of early results before the window closes, in seconds of the clock; None: there are none.
     """
 
     timeout: int

@@ -1,8 +1,8 @@
 """Watermark policies, and emission policies for watermarks.
 
-Each partition has a watermark policy of its own. The result of a policy may go back; the watermark of the partition
-does not. An emission policy takes the current watermark and the last one that was sent, and returns the one to send;
-nothing is sent unless that is greater than the last. The names and rules are those of Hazelcast Jet's
+Each partition has its own watermark policy. The result of a policy may decrease; the watermark of the partition does
+not. An emission policy receives the current watermark and the last sent watermark, and returns the watermark to send;
+nothing is sent unless it is greater than the last. The names and rules are those of Hazelcast Jet's
 `WatermarkPolicies` and `WatermarkEmissionPolicy`.
 """
 
@@ -31,10 +31,10 @@ __all__ = [
 
 
 def limiting_lag(lag: int | timedelta) -> WatermarkPolicy:
-    """Keep the watermark at a distance behind the greatest timestamp.
+    """Limit the lag of the watermark: a fixed distance from the greatest timestamp.
 
     Args:
-        lag: the distance, in milliseconds or as a timedelta: how much older than the newest an event may be.
+        lag: the maximum age of an event relative to the newest, in milliseconds or as a timedelta.
 
     Example:
         >>> policy = limiting_lag(2000)
@@ -46,14 +46,14 @@ def limiting_lag(lag: int | timedelta) -> WatermarkPolicy:
 
 
 def limiting_lag_and_delay(lag: int | timedelta, max_delay: float | timedelta) -> WatermarkPolicy:
-    """Keep the watermark behind the greatest timestamp, where no event waits longer for it than a time by the clock.
+    """Limit the lag of the watermark, and the time by the clock until it reaches the greatest timestamp.
 
-    The watermark reaches the greatest timestamp when `max_delay` has passed since that was seen, also where time in the
-    events goes slower than the clock. The delay is kept in 16 steps, so it may be longer by a sixteenth.
+    The watermark reaches the greatest timestamp `max_delay` after it was seen, also if event time is slower than the
+    clock. The delay is measured in 16 steps, so it may be longer by a sixteenth.
 
     Args:
-        lag: how much older than the newest an event may be, in milliseconds or as a timedelta.
-        max_delay: in seconds or as a timedelta.
+        lag: the maximum age of an event relative to the newest, in milliseconds or as a timedelta.
+        max_delay: the maximum delay, in seconds or as a timedelta.
 
     Example:
         >>> policy = limiting_lag_and_delay(2000, max_delay=5)
@@ -65,7 +65,7 @@ def limiting_lag_and_delay(lag: int | timedelta, max_delay: float | timedelta) -
 
 
 def limiting_timestamp_and_wall_clock_lag(lag: int | timedelta, wall_lag: float | timedelta) -> WatermarkPolicy:
-    """Keep the watermark behind the greatest timestamp or the clock, whichever is ahead.
+    """Limit the lag of the watermark to the greatest timestamp and to the clock, whichever is ahead.
 
     The clock counts from the start, also before the first event.
 
@@ -83,11 +83,11 @@ def limiting_timestamp_and_wall_clock_lag(lag: int | timedelta, wall_lag: float 
 
 
 def limiting_lag_and_lull(lag: int | timedelta, max_lull: float | timedelta) -> WatermarkPolicy:
-    """Keep the watermark behind the greatest timestamp, and advance it with the clock after a pause without events.
+    """Limit the lag of the watermark, and advance it with the clock after a pause without events.
 
     Args:
         lag: the distance to the greatest timestamp, in milliseconds or as a timedelta.
-        max_lull: how long a pause may be before, in seconds or as a timedelta.
+        max_lull: the longest pause before the clock counts, in seconds or as a timedelta.
 
     Example:
         >>> policy = limiting_lag_and_lull(2000, max_lull=5)
@@ -102,7 +102,7 @@ def limiting_lag_and_lull(lag: int | timedelta, max_lull: float | timedelta) -> 
 class _Lag:
     """The greatest timestamp, less the lag."""
 
-    # No policy here depends on how many timestamps an epoch has, so that tasks need not report each.
+    # No policy of this module depends on the number of timestamps in an epoch, so that tasks need not report each.
     greatest_only: ClassVar[bool] = True
     settings: ClassVar[tuple[str, ...]] = ("lag",)
 
@@ -120,7 +120,7 @@ class _Lag:
 
 @dataclass(slots=True)
 class _LagAndDelay(_Lag):
-    """The greatest timestamp, less the lag, or the greatest one that was seen `max_delay` ago.
+    """The greatest timestamp, less the lag, or the greatest timestamp that was seen `max_delay` ago.
 
     Attributes:
         seen: (reading of the clock, greatest timestamp by then), ascending, one for each step of the clock.
@@ -143,7 +143,7 @@ class _LagAndDelay(_Lag):
     def watermark(self, now: float) -> int:
         while self.seen and self.seen[0][0] + self.max_delay <= now:
             self.delayed = self.seen.pop(0)[1]
-        # Not by `super()`: a dataclass with slots is another class than the one its methods know (CPython 3.11).
+        # Not by `super()`: a dataclass with slots is not the class that its methods refer to (CPython 3.11).
         return max(_Lag.watermark(self, now), self.delayed)
 
     def _step(self, now: float) -> int:
@@ -171,7 +171,7 @@ class _LagAndLull(_Lag):
     """The greatest timestamp, less the lag, plus the time since the last event beyond the lull.
 
     Attributes:
-        last: the reading of the clock when an event came last.
+        last: the reading of the clock at the last event.
     """
 
     settings: ClassVar[tuple[str, ...]] = ("lag", "max_lull")
@@ -191,7 +191,7 @@ class _LagAndLull(_Lag):
 
 
 EmissionPolicy: TypeAlias = Callable[[int, int], int]
-"""Takes (watermark now, last one sent), and returns what is to be sent."""
+"""Function of (current watermark, last sent watermark) that returns the watermark to send."""
 
 
 def no_throttling() -> EmissionPolicy:
@@ -205,10 +205,10 @@ def no_throttling() -> EmissionPolicy:
 
 
 def emit_by_min_step(step: int | timedelta) -> EmissionPolicy:
-    """Send a watermark that is ahead of the last one by a step, or more.
+    """Send a watermark that is ahead of the last one by at least a step.
 
     Args:
-        step: in milliseconds or as a timedelta; at least 1 ms.
+        step: the step in milliseconds or as a timedelta; at least 1 ms.
 
     Raises:
         TypeError: it is neither.
