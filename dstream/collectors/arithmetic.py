@@ -212,7 +212,12 @@ def averaging(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any
     """Average the results of `fn` for each item; 0.0 of nothing.
 
     The mean of ints and floats is a float, that of Decimals a Decimal, that of Fractions a Fraction, and
-    that of complex numbers a complex; what may be mixed is that of `summing`. Holds a sum and a count.
+    that of complex numbers a complex; what may be mixed is that of `summing`. It is the rounded sum, divided: where the
+    sum of floats is beyond 1.8e308 it is infinite, as in Java. Holds a sum and a count.
+
+    Raises:
+        TypeError: as `summing`.
+        OverflowError: the mean of ints is too large for a float.
 
     Example:
         >>> averaging(len).collect(["a", "bc"])
@@ -278,6 +283,10 @@ def summing_double(fn: Callable[[T], float]) -> Collector[T, object, float]:
 @named
 def averaging_int(fn: Callable[[T], int]) -> Collector[T, object, float]:
     """Average the ints that `fn` gives; 0.0 of nothing.
+
+    Raises:
+        TypeError: an item gave something that is not an int; the message names the item.
+        OverflowError: the mean is too large for a float.
 
     Example:
         >>> averaging_int(len).collect(["a", "bc"])

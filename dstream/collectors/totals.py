@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Self
 from dstream.base.records import record
 from dstream.collectors.batches import Batched, Prepared, Waiting, kinds
 from dstream.values import DoubleSummaryStatistics, ExactSum, IntSummaryStatistics
-from dstream.values.numbers import mean
 
 __all__ = ["DecimalSum", "Summaries", "Summary", "Total", "Totals"]
 
@@ -187,15 +186,17 @@ class Total(Batched[Number]):
         return total.plus(self._whole)
 
     def average(self) -> Number:
-        """Return the mean, 0.0 of nothing."""
+        """Return the mean, 0.0 of nothing; that of floats is their rounded sum, divided.
+
+        Raises:
+            OverflowError: the mean of ints is too large for a float.
+        """
         count = self._count + len(self._pending)
         if not count:
             return 0.0
         total = self.sum()
         if isinstance(total, complex):
             return complex(total.real / count, total.imag / count)
-        if isinstance(total, int):
-            return mean(total, count)
         return (total if self._decimal is None else self._of_decimals(self._decimal)) / count
 
     def _take(self, values: list[Number]) -> None:
@@ -408,11 +409,15 @@ class Totals(Waiting[Number]):
         return container >> _COUNT_BITS if type(container) is int else self.finished(Total.sum, container)
 
     def average(self, container: Any) -> Any:
-        """Return the mean, 0.0 of nothing."""
+        """Return the mean, 0.0 of nothing.
+
+        Raises:
+            OverflowError: the mean of ints is too large for a float.
+        """
         if type(container) is not int:
             return self.finished(Total.average, container)
         count = container & _COUNT
-        return mean(container >> _COUNT_BITS, count) if count else 0.0
+        return (container >> _COUNT_BITS) / count if count else 0.0
 
 
 def _changes_of_ints(values: Sequence[Number]) -> list[int] | None:

@@ -7,6 +7,7 @@ checks the numbers that user functions return: ints remain ints, floats remain f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from dstream.arguments import checked_function, choice, kind_of, refuse_no_iterable
@@ -149,12 +150,16 @@ class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N]
     def average(self) -> Optional[float]:
         """Return the mean, or an empty `Optional` for no numbers.
 
+        Raises:
+            OverflowError: the mean of ints is too large for a float. That of floats is infinite then, as in Java.
+
         Example:
             >>> IntStream.of(1, 2).average()
             Optional[1.5]
         """
-        statistics = self._collect(self._statistics(), "average")
-        return Optional.of(statistics.average) if statistics.count else Optional.empty()
+        # Not the attribute `average`, which is infinite for ints beyond the floats.
+        mean: Collector[N, Any, Optional[float]] = replace(self._statistics(), finisher=_mean)
+        return self._collect(mean, "average")
 
     def _statistics(self) -> Collector[Any, Any, Any]:
         return int_statistics() if self._kind is int else double_statistics()
@@ -168,6 +173,10 @@ class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N]
         return type(self)(
             Map(self._node, unchanged, self._kind, step=called(name, where=self._node.step.where)), self._runtime
         )
+
+
+def _mean(statistics: IntSummaryStatistics | DoubleSummaryStatistics) -> Optional[float]:
+    return Optional.of(statistics.sum / statistics.count) if statistics.count else Optional.empty()
 
 
 class _IntegralStream(_NumericStream[int]):

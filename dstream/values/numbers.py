@@ -205,7 +205,7 @@ class SummaryStatistics(ABC, Generic[N]):
         min: the minimum, NaN if any is NaN, None if there are no numbers.
         max: the maximum, NaN if any is NaN, None if there are no numbers.
         sum: their sum.
-        average: their mean, 0.0 if there are no numbers.
+        average: their mean, 0.0 if there are no numbers, infinite if it is beyond the floats.
     """
 
     _names: ClassVar[tuple[str, ...]] = ("count", "sum", "min", "max", "average")

@@ -259,3 +259,18 @@ def test_decimals_stand_with_ints_only(engine, other):
     """As in Python; the message names both kinds."""
     with pytest.raises(TypeError, match=f"a Decimal and a {type(other).__name__} cannot be added"):
         engine.stream([Decimal(1), other], 2).collect(summing())
+
+
+@pytest.mark.parametrize("factory", [averaging, averaging_int, averaging_long])
+@pytest.mark.parametrize("numbers", [[2**2000] * 2, [-(2**2000)], [2**1024 * 3, 0]])
+def test_averaging_of_ints_beyond_the_floats_is_an_error(factory, numbers):
+    """A mean that no float can represent is an OverflowError, as `int / int` is; no infinity."""
+    for collector in (factory(itself), grouping_by(lambda n: 0, factory(itself))):
+        with pytest.raises(OverflowError):
+            collector.collect(numbers)
+
+
+def test_averaging_where_only_the_sum_is_beyond_the_floats():
+    """Ints average exactly then; floats are infinite, as their sum is and as in Java."""
+    assert averaging().collect([2**1023] * 4) == 2.0**1023
+    assert averaging().collect([1e308] * 2) == averaging_double(itself).collect([1e308] * 2) == math.inf

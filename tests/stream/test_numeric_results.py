@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dstream import DoubleStream, IntStream, LongStream, Optional
+from dstream import DoubleStream, IntStream, LongStream, Optional, failure
 
 NAN = math.nan
 
@@ -33,6 +33,19 @@ def test_results_of_no_numbers(default_engine, kind):
 def test_sum_of_ints_does_not_overflow(default_engine):
     """Python's ints have no end, where Java's wrap around."""
     assert IntStream.of(2**63 - 1, 2**63 - 1).sum() == 2**64 - 2
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_average_of_ints_beyond_the_floats_is_an_error(engine, sign):
+    """As in Python, in place of an infinity, which is what floats have; the attribute of statistics is infinite."""
+    ints = engine.stream([sign * 2**2000] * 2, 2).map_to_int(lambda n: n)
+
+    with pytest.raises(OverflowError) as caught:
+        ints.average()
+    assert "average()" in str(failure(caught.value).step)
+    assert ints.summary_statistics().average == sign * math.inf
+    assert engine.stream([sign * 1e308] * 2, 2).map_to_double(float).average() == Optional.of(sign * math.inf)
+    assert engine.stream([2**1023] * 2, 2).map_to_int(lambda n: n).average() == Optional.of(2.0**1023)
 
 
 def test_sum_of_doubles_is_compensated_over_partitions(engine):
