@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dstream.base.showing import shown
-from dstream.schema.text_forms import TEXT_FORMS, TextForm
+from dstream.schema.text_forms import TEXT_FORMS, TextForm, beyond_limit
 
 __all__ = [
     "BASE64",
@@ -92,9 +92,10 @@ class Decoder(Protocol):
         ...
 
 
-def unfit(form: Decoder, value: Any) -> DecodeError:
+def unfit(form: Decoder, value: Any, reason: str = "") -> DecodeError:
     """Return the error of a value that is not the expected one."""
-    return DecodeError(f"expected {form.expected}, got {_NAMES.get(type(value), type(value).__name__)} {shown(value)}")
+    found = f"{_NAMES.get(type(value), type(value).__name__)} {shown(value)}{reason}"
+    return DecodeError(f"expected {form.expected}, got {found}")
 
 
 _NAMES: dict[type, str] = {dict: "object", list: "array"}
@@ -198,7 +199,7 @@ class Made:
             return self.make(value)
         # What `Decimal` raises is an ArithmeticError and no ValueError.
         except (ValueError, TypeError, ArithmeticError) as error:
-            raise unfit(self, value) from error
+            raise unfit(self, value, beyond_limit(error)) from error
 
 
 def _decimal(value: Any) -> decimal.Decimal:

@@ -38,7 +38,7 @@ from dstream.schema.decoders import (
     UnionDecoder,
     Whole,
 )
-from dstream.schema.text_forms import TEXT_FORMS
+from dstream.schema.text_forms import TEXT_FORMS, beyond_limit
 from dstream.spi import Misread
 from dstream.values.fields import (
     CONTAINERS,
@@ -101,7 +101,8 @@ class Parsed:
         try:
             return self.parse(value)
         except (ValueError, ArithmeticError) as error:
-            raise DecodeError(f"expected {self.expected}, got {shown(value)}") from error
+            found = f"{shown(value)}{beyond_limit(error)}"
+            raise DecodeError(f"expected {self.expected}, got {found}") from error
 
 
 def _found(value: Any) -> str:

@@ -22,7 +22,7 @@ from uuid import UUID
 
 from dstream.base.records import record
 
-__all__ = ["TEXT_FORMS", "TextForm", "refusal", "text_form", "text_of"]
+__all__ = ["TEXT_FORMS", "TextForm", "beyond_limit", "refusal", "text_form", "text_of"]
 
 
 @record
@@ -47,6 +47,13 @@ class TextForm:
     def expected(self) -> str:
         """The noun, with the example."""
         return f"{self.noun} such as {self.example}" if self.example else self.noun
+
+
+def beyond_limit(error: Exception) -> str:
+    """Return the sentence of Python on an int of more digits than it reads, in parentheses; "" of other errors."""
+    # The error has no class of its own (Python 3.11 to 3.14); it also arrives from `Fraction` and `timedelta`.
+    text = str(error)
+    return f" ({text})" if text.startswith("Exceeds the limit (") else ""
 
 
 def _bool(text: str) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import pathlib
+import sys
 import tempfile
 from dataclasses import dataclass
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
@@ -81,7 +83,8 @@ def test_csv_rows_never_cuts_a_file(write, tiny_splits, read):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"a,b\n1,2\n3\n", "line 3: 1 fields, but there are 2 names (a, b)"),
+        (b"a,b\n1,2\n3\n", "line 3: 1 field, but there are 2 names (a, b)"),
+        (b"a\n1,2\n", "line 2: 2 fields, but there is 1 name (a)"),
         (b'a,b\n"x\ny",2\n1,2,3\n', "line 4: 3 fields, but there are 2 names (a, b)"),
         (b"a,b,a\n1,2,3\n", "line 1: the header holds 'a' more than once"),
         (b"a,b\n1,2\0\n", "line 2 holds a NUL character"),
@@ -131,7 +134,7 @@ def test_csv_rows_names_the_delimiter_of_rows_behind_fieldnames(write):
     """A row that does not fit the names, but would by another delimiter."""
     message = error_of(csv_rows(write(b"1;Ada\n"), fieldnames=["id", "name"]))
 
-    assert "line 1: 1 fields, but there are 2 names (id, name): delimiter=';' gives 2 fields: 1;Ada" in message
+    assert "line 1: 1 field, but there are 2 names (id, name): delimiter=';' gives 2 fields: 1;Ada" in message
 
 
 @pytest.mark.parametrize(
@@ -163,7 +166,7 @@ def test_csv_rows_knows_the_line_of_excel_that_names_the_delimiter(write, read, 
     assert "line 1: " in (message := error_of(csv_rows(path, encoding=encoding, fieldnames=names)))
     assert f"'{line.strip()}' names the delimiter of the file, as for Excel: delimiter=';' reads it" in message
     path.write_text(f"{content}3\n", encoding)
-    assert f"line {4 - bool(names)}: 1 fields" in error_of(
+    assert f"line {4 - bool(names)}: 1 field" in error_of(
         csv_rows(path, encoding=encoding, delimiter=";", fieldnames=names)
     )
 
@@ -231,3 +234,22 @@ def test_csv_rows_reads_what_the_csv_module_writes(rows):
         read = [row for split in csv_rows(path).splits(2) for row in split.read()]
 
     assert read == [{"x": x or None, "y": y} for x, y in rows]
+
+
+@dataclass
+class _Whole:
+    n: int
+
+
+@dataclass
+class _Ratio:
+    n: Fraction
+
+
+@pytest.mark.parametrize("kind", [_Whole, _Ratio])
+def test_csv_rows_names_the_limit_of_digits(write, kind):
+    """An int of more digits than Python reads is a valid int, so the message names the limit; others do not."""
+    limit = f"(Exceeds the limit ({sys.get_int_max_str_digits()} digits) for integer string conversion"
+
+    assert limit in error_of(csv_rows(write(b"n\n" + b"1" * 5000 + b"\n"), kind))
+    assert "Exceeds" not in error_of(csv_rows(write(b"n\n1x\n"), kind))

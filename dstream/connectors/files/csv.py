@@ -245,7 +245,10 @@ class RowsOfFile:
             raise damage.problem
         if len(row) != len(names):
             advice = self._delimiters.of_row(self._lines.text_up_to(last), len(names))
-            raise DecodeError(f"{len(row)} fields, but there are {len(names)} names ({', '.join(names)}){advice}")
+            raise DecodeError(
+                f"{len(row)} field{'s' * (len(row) != 1)}, but there {'is' if len(names) == 1 else 'are'} "
+                f"{len(names)} name{'s' * (len(names) != 1)} ({', '.join(names)}){advice}"
+            )
         if self._quotes is None or "" not in row:
             return [value or None for value in row]
         around = self._quotes.around(self._lines.text_up_to(last))
