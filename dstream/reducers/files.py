@@ -208,6 +208,8 @@ def _rolling(roll_at: Any) -> Rolling:
     if not isinstance(roll_at, tuple) or len(roll_at) != 2:
         raise TypeError(f"roll_at must be a tuple (bytes, seconds), one of which may be None, not {roll_at!r}")
     size, seconds = roll_at
+    if size is None and seconds is None:
+        raise ValueError("roll_at has neither bytes nor seconds: give one of them, or no roll_at")
     if size is not None and (type(size) is not int or size < 1):
         raise ValueError(f"the bytes of roll_at must be an int of at least 1, not {size!r}")
     if seconds is not None and not (type(seconds) in (int, float) and seconds > 0):

@@ -224,6 +224,7 @@ def test_wrong_arguments_are_refused_at_the_call(tmp_path):
         ({"partition_by": "a/b"}, ValueError, "begins a name of folders, which 'a/b' cannot"),
         ({"partition_by": {"a": 3}}, TypeError, r"partition_by\['a'\] must be a function"),
         ({"roll_at": 5}, TypeError, r"roll_at must be a tuple \(bytes, seconds\)"),
+        ({"roll_at": (None, None)}, ValueError, "roll_at has neither bytes nor seconds"),
         ({"roll_at": (0, None)}, ValueError, "the bytes of roll_at must be an int of at least 1"),
         ({"roll_at": (None, -1)}, ValueError, "the seconds of roll_at must be a number above 0"),
     ]:
