@@ -203,6 +203,8 @@ def _check_containers(columns: Sequence[Column]) -> None:
     Raises:
         NotColumnar: there may be one.
     """
+    if len(columns) == 1:
+        return
     has_containers = any(isinstance(each, Objects) and not are_scalars(each.values) for each in columns)
     if has_containers and sum(map(has_nan, columns)) > 1:
         raise NotColumnar("a NaN that may be in a container, too")
