@@ -1,6 +1,6 @@
 """Base of connectors: checks of arguments, lines of text, sinks without a transaction.
 
-An effect of a sink without a transaction has happened when a task did it: a run that fails takes nothing back.
+A sink without a transaction has effects as soon as a task runs: a failed run does not undo them.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ MAX_RECORD = 64 << 20
 
 
 def checked_start(start: Any) -> Start:
-    """Return `start` if it is a place to begin.
+    """Return `start` if it is a valid start.
 
     Raises:
-        TypeError: it is neither a text nor a datetime.
-        ValueError: it is another text, or a datetime that may be meant in any time zone.
+        TypeError: it is neither a string nor a datetime.
+        ValueError: it is another string, or a datetime without a time zone.
     """
     if isinstance(start, datetime.datetime):
         if start.tzinfo is None:
@@ -68,7 +68,7 @@ def checked_start(start: Any) -> Start:
         raise TypeError(f"start must be 'oldest', 'current' or a datetime, not {type(start).__name__}")
     if start not in ("oldest", "current"):
         raise ValueError(f"start must be 'oldest', 'current' or a datetime, not {start!r}")
-    return start  # type: ignore[return-value]  # mypy narrows no texts here.
+    return start  # type: ignore[return-value]  # mypy does not narrow strings here.
 
 
 class Replaceable:
@@ -88,7 +88,7 @@ NOT_REPLACING = "leave out replacing(...), so that each epoch adds to what is th
 
 
 def checked_text(value: Any, name: str) -> str:
-    """Return `value` if it is a text that is not empty.
+    """Return `value` if it is a non-empty string.
 
     Raises:
         TypeError: it is no str.
@@ -117,7 +117,7 @@ BATCH = 1_000
 
 @record(slots=False)
 class ImmediateSink(Generic[T]):
-    """A sink without a place that it writes into, which is its own target.
+    """A sink without a separate target: it is its own target.
 
     Attributes:
         label: the reducer as the user wrote it.
@@ -166,10 +166,10 @@ class CommittingSink(ImmediateSink[T]):
 
 @dataclass
 class PassingJob:
-    """An epoch whose commit changes nothing, or lets the driver do something with the receipts.
+    """An epoch whose commit changes nothing, or passes the receipts to a function in the driver.
 
     Attributes:
-        writer: travels to the tasks.
+        writer: is sent to the tasks.
         finish: takes the receipts.
     """
 
@@ -184,7 +184,7 @@ class PassingJob:
             self.is_done = True
 
     def abort(self) -> None:
-        """Take nothing back."""
+        """Do nothing: effects are not undone."""
 
 
 def _nothing(receipts: Sequence[Receipt]) -> None:
@@ -216,12 +216,12 @@ class FunctionWriter:
             self._flush(made)
             if self.prepare is not None and made is not _NOTHING_MADE:
                 receipts.append(self._checked(self.prepare(made)))
-        # Only behind `destroy`, so that a task in which it fails has no receipt.
+        # Only after `destroy`, so that a task in which it fails has no receipt.
         yield from receipts
 
     def _checked(self, receipt: Any) -> Receipt:
-        """Return a receipt that a record of a job gives back as it was."""
-        import json  # here: only a sink with `prepare` needs it
+        """Return a receipt that a record of a job can store."""
+        import json  # imported on use: only a sink with `prepare` needs it
 
         with suppress(TypeError, ValueError, RecursionError):
             # `dumps` also accepts values that are read back as others: a tuple as a list, an int key as a string.
@@ -234,7 +234,7 @@ class FunctionWriter:
         try:
             if (result := self.receive(made, item)) is not None:  # An exception finds the item by this name.
                 refuse_awaitable(result)
-        # Inside of a generator, Python would make a RuntimeError of it that names no function (PEP 479).
+        # Inside of a generator, Python would convert it to a RuntimeError that names no function (PEP 479).
         except StopIteration as error:
             raise stopped(shown_function(self.receive)) from error
 
@@ -308,17 +308,17 @@ class TextLines(UnnamedLines):
     """Each item as a line of text.
 
     Attributes:
-        to_string: makes the text of an item.
+        to_string: returns the string of an item.
     """
 
     to_string: Callable[[Any], str]
 
     def lines(self, items: Sequence[Any]) -> str:
-        """Return the lines of some items, each with its end.
+        """Return the lines of items, each with its line end.
 
         Raises:
-            TypeError: `to_string` gives no text.
-            ValueError: a text has a line break, so that readers would find two lines.
+            TypeError: `to_string` returns no string.
+            ValueError: a string has a line break, so that readers would find two lines.
         """
         texts = items
         if self.to_string is not str or not {str}.issuperset(map(type, items)):
@@ -361,7 +361,7 @@ def readable(text: str, encoding: str) -> str:
     """Return `text`, refusing characters that an encoding writes as others, as Shift JIS does with the yen sign.
 
     Raises:
-        UnicodeEncodeError: it holds one.
+        UnicodeEncodeError: it contains such a character.
     """
     changed = _changed(encoding)
     if not changed or changed.isdisjoint(text):

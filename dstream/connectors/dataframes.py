@@ -1,4 +1,4 @@
-"""Rows of a table that the caller holds: a pandas DataFrame or an Arrow table."""
+"""Rows of a table of the caller: a pandas DataFrame or an Arrow table."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def items_of_table(kind: Any, columns: Sequence[str], call: str) -> TableItems:
 
     Args:
         kind: a dataclass, a named tuple, a TypedDict, an attrs class or a pydantic model.
-        columns: all that there are.
+        columns: all columns.
         call: names the table in messages.
 
     Raises:
@@ -63,11 +63,11 @@ def items_of_table(kind: Any, columns: Sequence[str], call: str) -> TableItems:
 
 @dataclass(frozen=True, slots=True)
 class TableItems:
-    """Makes items of rows. It travels to workers.
+    """Function that makes items of rows. It is sent to workers.
 
     Attributes:
         form: the class of each item.
-        names: those of the columns that are read.
+        names: the names of the columns that are read.
         call: how the user has named the table.
     """
 
@@ -84,9 +84,9 @@ class TableItems:
         """Yield the items of rows.
 
         Args:
-            batches: the values of each column, as Parquet has them, of some rows after another.
+            batches: the values of each column, as in Parquet, batch by batch.
             first: the number of the first row; None: rows have no order.
-            misread: gives what takes the place of a row that becomes no item; None: it is an error.
+            misread: returns the replacement of a row that cannot become an item; None: it is an error.
 
         Raises:
             SourceError: a row becomes no item.
@@ -100,7 +100,7 @@ class TableItems:
                 continue
             for values in zip(*columns, strict=True):
                 try:
-                    made = make(values)  # A failure would name what is called `item`, which is the one before.
+                    made = make(values)  # A failure would name the variable `item`, which is the previous one.
                 except DecodeError as error:
                     row = dict(zip(self.names, values, strict=True))
                     yield from misread(misread_row(self.call, number, row, error))
@@ -137,9 +137,9 @@ def fail(misread: Misread) -> Iterable[Any]:
 BATCH_ROWS = 8_192
 """The number of rows that are made dictionaries at a time."""
 BLOCK_ROWS = 32_768
-"""The number of rows of numbers that stay in the cache of a core."""
+"""The number of rows of numbers that fit into the cache of a core."""
 LARGEST_SPLIT = 16 << 20
-"""The bytes of the table that a split contains, at most and about, since it is sent as a whole."""
+"""The approximate limit of the bytes of a split, since it is sent as a whole."""
 
 
 def table_of(frame: Any, kind: Any = None) -> Any:
@@ -147,13 +147,13 @@ def table_of(frame: Any, kind: Any = None) -> Any:
 
     Args:
         frame: a table, or a DataFrame.
-        kind: the class of the rows, by which objects of pandas are dictionaries with keys of their own.
+        kind: the class of the rows, by which objects of pandas are dictionaries with their own keys.
 
     Raises:
-        TypeError: it is no table, Arrow has no type for one of its columns, or there are nanoseconds in one.
-        ValueError: two columns have one name.
+        TypeError: it is no table, Arrow has no type for one of its columns, or a column has nanoseconds.
+        ValueError: two columns have the same name.
     """
-    # pyarrow takes some 200 ms to import, which only its users should pay for.
+    # pyarrow takes about 200 ms to import, which only its users should pay for.
     import pyarrow as pa
 
     if _is_pandas(frame):
@@ -182,7 +182,7 @@ def table_of(frame: Any, kind: Any = None) -> Any:
 def _table_of_pandas(frame: Any, kind: Any) -> Any:
     """Return a table in which dictionaries are maps where the fields of a class are annotated so.
 
-    Arrow alone makes structs of them, in which each has the keys of all.
+    Arrow converts them to structs, in which each has the keys of all.
     """
     import pyarrow as pa
 
@@ -206,12 +206,12 @@ def _without_nan(value: Any) -> Any:
 
 
 def _refuse_objects_with_nanoseconds(frame: Any) -> None:
-    """Refuse Timestamps and Timedeltas of pandas in columns of objects, whose nanoseconds Arrow would cut.
+    """Refuse Timestamps and Timedeltas of pandas in columns of objects, whose nanoseconds Arrow would truncate.
 
     Raises:
-        TypeError: there is one.
+        TypeError: there is such a value.
     """
-    # `infer_dtype` looks through a column in C, so that only columns that may hold times are walked in Python.
+    # `infer_dtype` scans a column in C, so that only columns that may contain times are scanned in Python.
     from pandas.api.types import infer_dtype
 
     for name in dict.fromkeys(frame.columns):
@@ -236,12 +236,12 @@ def _has_nanoseconds(value: Any) -> bool:
         return any(map(_has_nanoseconds, value.values()))
     if getattr(getattr(value, "dtype", None), "hasobject", False):
         return any(map(_has_nanoseconds, value.flat))
-    # A Timestamp has `nanosecond`, a Timedelta `nanoseconds`; those of NaT are NaN.
+    # A Timestamp has `nanosecond`, a Timedelta `nanoseconds`; for NaT they are NaN.
     return bool(getattr(value, "nanosecond", 0) > 0 or getattr(value, "nanoseconds", 0) > 0)
 
 
 _CHANGED = frozenset({"pandas.period", "pandas.interval"})
-"""Arrow would give an int for a period, and for an interval a dictionary of its ends."""
+"""Arrow would convert a period to an int, and an interval to a dictionary of its ends."""
 
 
 def _is_pandas(frame: object) -> bool:
@@ -294,7 +294,7 @@ class TableRows:
         return split_count(self.table.num_rows, None, max(parallelism, self.table.nbytes // LARGEST_SPLIT))
 
     def input_size(self) -> InputSize:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         return InputSize(self.table.num_rows, is_exact=True, is_held=True, is_near=True)
 
     def splits(self, parallelism: int) -> list[TableSplit]:
@@ -318,7 +318,7 @@ class TableSplit:
     Attributes:
         table: the rows.
         made: makes items of them; None: they are dictionaries.
-        before: the number of rows of the table before them.
+        before: the number of earlier rows of the table.
         call: how the user has named the table.
     """
 
@@ -336,7 +336,7 @@ class TableSplit:
         return self._items(self.table, self.before, fail)
 
     def read_past(self, misread: OnMisread) -> Iterator[Any]:
-        """Yield the rows, and the result of `misread` in the place of one that becomes no item, or its error."""
+        """Yield the rows, with the result of `misread` in place of a bad row, or raise its error."""
         return self._items(self.table, self.before, misread)
 
     def _items(self, rows: Any, before: int, misread: OnMisread) -> Iterator[Any]:
@@ -383,7 +383,7 @@ class TableSplit:
     def __reduce__(self) -> tuple[Any, ...]:
         import pyarrow as pa
 
-        # The pickle of a slice has the buffers of the whole table (pyarrow 26), the IPC format only its rows.
+        # The pickle of a slice has the buffers of the complete table (pyarrow 26), the IPC format only its rows.
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self.table.schema) as stream:
             stream.write_table(self.table)

@@ -1,6 +1,6 @@
 """Sources and sinks made of functions, items at a steady rate, and logging.
 
-An effect of these sinks has happened when a task did it: a run that fails takes nothing back.
+These sinks have effects as soon as a task runs: a failed run does not undo them.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Pace:
         return math.floor(self.clock() * 1000)
 
     def due(self, start: int, partition: int) -> int:
-        """Return how many items of a partition are due by now."""
+        """Return the number of items of a partition that are due."""
         passed = self.now() - start
         return max(0, (math.floor(passed * self.per_second / 1000) - partition) // self.partitions + 1)
 
@@ -90,8 +90,8 @@ class Pace:
 class PacedItems(NamesOfStreams, Generic[T]):
     """Result of `item_stream` and `long_stream`.
 
-    An offset is the start, in milliseconds, and how many items of the partition have been read. So a job that resumes
-    keeps the start that it had.
+    An offset is the start, in milliseconds, and the number of items of the partition that have been read. So a job that
+    resumes retains its start.
     """
 
     pace: Pace
@@ -118,7 +118,7 @@ class PacedItems(NamesOfStreams, Generic[T]):
         """Return the offsets by the clock; never before the read offsets, although a clock may be set back.
 
         Raises:
-            SourceError: there were other partitions, or an offset is none.
+            SourceError: the partitions differ, or an offset is invalid.
         """
         if set(offsets) != {str(partition) for partition in range(self.pace.partitions)}:
             raise SourceError(
@@ -134,7 +134,7 @@ class PacedItems(NamesOfStreams, Generic[T]):
         return Reached(reached, left)
 
     def split(self, partition: str, start: Any, stop: Any) -> PacedSplit[T]:
-        """Return some items, which a worker makes."""
+        """Return a range of items, which a worker makes."""
         (_, first), (begun, end) = self._checked(start), self._checked(stop)
         # The start of the offset, not that of this process: items keep their times when a job resumes.
         pace = dataclasses.replace(self.pace, start=begun)
@@ -164,7 +164,7 @@ class PacedSplit(Generic[T]):
         return (made for _, made in self.read_timed())
 
     def read_timed(self) -> Iterator[tuple[int, T]]:
-        """Make them, each behind the time at which it was due, in milliseconds."""
+        """Yield pairs of the time at which the item was due, in milliseconds, and the item."""
         pace, begun = self.pace, self.pace.start
         assert begun is not None  # A range has the start of its offset.
         for number in range(self.first, self.end):
@@ -181,7 +181,7 @@ class FiniteStream(NamesOfStreams, Generic[T]):
     partitions: int
 
     ends = True
-    """Behind the last partition that is left out no items arrive, so that a job completes."""
+    """After the last partition is left out no items arrive, so that a job completes."""
 
     @property
     def label(self) -> str:
@@ -197,7 +197,7 @@ class FiniteStream(NamesOfStreams, Generic[T]):
         """Leave out partitions that were read to their ends.
 
         Raises:
-            SourceError: the offsets are those of other items.
+            SourceError: the offsets belong to other items.
         """
         read = {name: self._checked(offset) for name, offset in offsets.items()}
         sizes = {name: len(self._of(name)) for name in read}
@@ -209,7 +209,7 @@ class FiniteStream(NamesOfStreams, Generic[T]):
         return Reached(reached, sum(sizes[name] - offset for name, offset in reached.items()))
 
     def split(self, partition: str, start: Any, stop: Any) -> ItemsSplit[T]:
-        """Return some items, which travel."""
+        """Return a range of items, which is sent."""
         return ItemsSplit(self._of(partition)[self._checked(start) : self._checked(stop)])
 
     def _of(self, partition: str) -> tuple[T, ...]:
@@ -257,7 +257,7 @@ def _read(label: str, function: Callable[..., Iterable[T]], *given_to_it: Any) -
     blaming = _Blaming(function, given_to_it)
     with blaming:
         found = _iterable(function(*given_to_it), function, label)
-    # What cannot fail stays as it is: numbers in a range or a list may become columns.
+    # Containers that cannot fail are unchanged: numbers in a range or a list may become columns.
     return iter(found) if type(found) in (range, list, tuple) else _each(found, blaming)
 
 
@@ -290,7 +290,7 @@ def _iterable(found: Any, fn: Any, label: str) -> Iterable[Any]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FunctionSplit(Generic[S, T]):
-    """One part of a source that is made of functions."""
+    """Split of a source that is made of functions."""
 
     label: str
     part: S
@@ -348,7 +348,7 @@ class TimestampedFunctionStreamSource(FunctionStreamSource[T]):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RangeSplit(Generic[T]):
-    """One range of a partition."""
+    """Range of a partition."""
 
     label: str
     function: Callable[[str, Offset, Offset], Iterable[T]]
@@ -366,17 +366,17 @@ LOGGER = "dstream.to_logger"
 
 @dataclass(frozen=True)
 class DiscardingWriter:
-    """Lets items pass."""
+    """Writer that discards items."""
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
-        """Take the items; give no receipts."""
+        """Consume the items; yield no receipts."""
         deque(items, maxlen=0)
         yield from ()
 
 
 @dataclass(frozen=True)
 class LogLineWriter:
-    """Makes texts of the items, which are the receipts.
+    """Writer that converts items to strings, which are the receipts.
 
     Attributes:
         is_logged: the caller logs them; otherwise they are made and dropped.
@@ -386,8 +386,8 @@ class LogLineWriter:
     is_logged: bool
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
-        """Yield the texts in lists."""
-        from more_itertools import chunked  # here: only `to_logger` needs it
+        """Yield the strings in lists."""
+        from more_itertools import chunked  # imported on use: only `to_logger` needs it
 
         for batch in chunked(items, BATCH):
             texts: list[Receipt] = [*map(str, each(self.to_string, batch))]
@@ -397,7 +397,7 @@ class LogLineWriter:
 
 @record(slots=False, repr=False)
 class LoggingSink(ImmediateSink[T]):
-    """Logs the texts in the driver.
+    """Sink that logs the strings in the driver.
 
     Attributes:
         logger: the name of the logger.

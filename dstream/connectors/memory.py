@@ -44,7 +44,7 @@ LARGEST_CHUNK = 16_384
 
 
 _SIZED = frozenset({list, tuple, range, str, bytes, dict, set, frozenset, collections.deque})
-"""Types whose `len` is always the number of their items; that of a subclass need not be."""
+"""Types whose `len` is always the number of their items; a subclass may differ."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,7 +52,7 @@ class ItemsSplit(Generic[T]):
     """A stretch of items: a list, a tuple or a range.
 
     Attributes:
-        items: the items themselves, so that an engine may move them in batches of its own.
+        items: the items, so that an engine may send them in batches.
     """
 
     items: Sequence[T]
@@ -72,7 +72,7 @@ class NamesOfStreams:
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:  # A type checker would take it for every name.
+    if not TYPE_CHECKING:  # A type checker would accept it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
             kind = type(self).__name__
@@ -87,19 +87,18 @@ _A_SOURCE = ": it is a source. ctx.read(source) makes a stream of it, and pipeli
 class Items(NamesOfStreams, Generic[T]):
     """The items of a Python iterable, read when a terminal operation starts and not before.
 
-    A list that changed after the stream was built is seen as it is then. A set has no order. What
-    has no `len` (a generator, `itertools.count()`, an open file) may be infinite: it is pulled in
-    small chunks, only as far as it is asked for, and `partitions` does not apply to it.
+    A list that changed after the stream was built is read in its changed state. A set has no order. An iterable without
+    `len` (a generator, `itertools.count()`, an open file) may be infinite: it is consumed in small chunks, only as far
+    as needed, and `partitions` does not apply to it.
 
-    **Parallelism**: `partitions` splits of nearly equal size, by default as many as keep every
-    core busy; a `range` is cut into ranges and never built.
+    **Parallelism**: `partitions` splits of nearly equal size, by default one per core; a `range` is cut into ranges.
     **Guarantee**: every item once, in the iterable's order, as it is when `splits` is called.
-    **On re-run**: the iterable is read again. A one-shot iterator cannot be: what was pulled from
-    it is kept in the caller's memory and given again, and so is the exception that ended it.
+    **On re-run**: the iterable is read again. A one-shot iterator cannot be: consumed items are cached in the caller's
+    memory and repeated, and so is the exception that ended it.
 
     Args:
         iterable: an argument of `iter`; a str has its characters as items, a dict its keys.
-        partitions: how many splits to make, some of them empty if there are fewer items.
+        partitions: the number of splits, some of them empty if there are fewer items.
 
     Raises:
         TypeError: `iterable` is not iterable, or `partitions` is not an int.
@@ -122,13 +121,13 @@ class Items(NamesOfStreams, Generic[T]):
         object.__setattr__(self, "partitions", partition_count(self.partitions))
         if not isinstance(self.iterable, Iterable):
             iter(self.iterable)  # Raises Python's own TypeError, unless __getitem__ makes it iterable.
-        # An iterator whose `__iter__` makes a new one can be read again, and needs no tape.
+        # An iterator whose `__iter__` returns a new one can be read again, and needs no tape.
         if isinstance(self.iterable, Iterator) and iter(self.iterable) is self.iterable:
             object.__setattr__(self, "_tape", _Tape(self.iterable))
 
     @property
     def ordered(self) -> bool:
-        """Return whether the items have an encounter order: all but those of a set do."""
+        """Return whether the items have an encounter order: only sets do not."""
         return not isinstance(self.iterable, (set, frozenset))
 
     @property
@@ -156,7 +155,7 @@ class Items(NamesOfStreams, Generic[T]):
         return split_count(len(self.iterable), self.partitions, parallelism)
 
     def input_size(self) -> InputSize:
-        """Return how many items there are, unknown if only reading the iterable can show it."""
+        """Return the number of items, unknown if it requires reading the iterable."""
         return _size_in_memory(self._count(), is_exact=type(self.iterable) in _SIZED)
 
     def _count(self) -> int | None:
@@ -175,7 +174,7 @@ class Items(NamesOfStreams, Generic[T]):
 
 def _size_in_memory(items: float | None, *, is_exact: bool = False) -> InputSize:
     """Return the size of items of this process."""
-    from dstream.spi.source import InputSize  # here: see the docstring of this module
+    from dstream.spi.source import InputSize  # imported on use: see the docstring of this module
 
     return InputSize(items, is_exact, is_held=True, is_near=True)
 
@@ -207,7 +206,7 @@ def partition_count(partitions: int | None) -> int | None:
 def whole(value: object, name: str) -> int:
     """Return a whole number as an int, also one of NumPy's; a `TypeError` names the argument."""
     try:
-        return operator.index(value)  # type: ignore[arg-type]  # It is what `index` is asked.
+        return operator.index(value)  # type: ignore[arg-type]  # `index` checks it.
     except TypeError:
         raise TypeError(f"{name} must be an int, not {type(value).__name__}") from None
 
@@ -275,7 +274,7 @@ class _Tape(Generic[T]):
             self.pulled.extend(itertools.islice(self.iterator, count))
         except Exception as failure:
             self.end = failure
-        except BaseException:  # Ctrl-C ends a generator, which afterwards looks as if it had no more items.
+        except BaseException:  # Ctrl-C ends a generator, which afterwards seems to have no more items.
             self.end = RuntimeError("reading this iterator was interrupted: make a new one")
             raise
         else:
@@ -287,7 +286,7 @@ class _Tape(Generic[T]):
 
 
 def _chunks(tape: _Tape[T], keeps: bool = True) -> Iterator[ItemsSplit[T]]:
-    """Yield the items of a tape, which `keeps` those that were read, as lazy splits, the first of them small."""
+    """Yield the items of a tape, which `keeps` consumed items, as lazy splits, the first of them small."""
     start, size, is_empty = 0, FIRST_CHUNK, True
     while chunk := tape.chunk(start, size):
         yield ItemsSplit(chunk)
@@ -305,8 +304,7 @@ def _chunks(tape: _Tape[T], keeps: bool = True) -> Iterator[ItemsSplit[T]]:
 class Range(NamesOfStreams):
     """The whole numbers of `range(start, stop, step)`.
 
-    **Parallelism**: `partitions` splits of nearly equal size, by default as many as keep every
-    core busy. A split is a `range`; no list is ever built.
+    **Parallelism**: `partitions` splits of nearly equal size, by default one per core. A split is a `range`.
     **Guarantee**: ordered; every number once.
     **On re-run**: the same numbers.
 
@@ -328,7 +326,7 @@ class Range(NamesOfStreams):
     bounded = True
     in_caller = False
     is_free_to_read = True
-    """Reading some of it again costs nothing and runs nothing of the user's."""
+    """Reading a part again is free and runs no code of the user's."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "start", whole(self.start, "start"))
@@ -343,7 +341,7 @@ class Range(NamesOfStreams):
         return split_count(self._count(), self.partitions, parallelism)
 
     def input_size(self) -> InputSize:
-        """Return how many numbers there are."""
+        """Return the number of numbers."""
         return _size_in_memory(self._count(), is_exact=True)
 
     def _count(self) -> int:
@@ -356,12 +354,12 @@ class Range(NamesOfStreams):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Iterate(NamesOfStreams, Generic[T]):
-    """`seed`, `next(seed)`, `next(next(seed))`, ... while `has_next` holds.
+    """`seed`, `next(seed)`, `next(next(seed))`, ... while `has_next` is true.
 
-    `next` is never called for an item that was not asked for. With `has_next` the source counts as
-    bounded; as in Java it is still infinite if `has_next` never fails.
+    `next` is never called for an item that is not requested. With `has_next` the source counts as bounded; as in Java
+    it is still infinite if `has_next` never fails.
 
-    **Parallelism**: one split, since each item needs the one before it.
+    **Parallelism**: one split, since each item needs the previous one.
     **Guarantee**: ordered; every item once.
     **On re-run**: made again from `seed`, so `next` must not change its argument.
 
@@ -392,11 +390,11 @@ class Iterate(NamesOfStreams, Generic[T]):
         return self.has_next is not None
 
     def count_splits(self, parallelism: int) -> int:
-        """Return one: there is one split."""
+        """Return 1."""
         return 1
 
     def splits(self, parallelism: int) -> list[IterateSplit[T]]:
-        """Return the one split that makes all items."""
+        """Return the only split, which makes all items."""
         return [IterateSplit(self.seed, self.next, self.has_next)]
 
     def input_size(self) -> InputSize:
@@ -409,29 +407,29 @@ class Iterate(NamesOfStreams, Generic[T]):
 
     def __repr__(self) -> str:
         functions = (self.has_next, self.next) if self.has_next else (self.next,)
-        from dstream.values.user_functions import shown_function  # here: see the docstring of this module
+        from dstream.values.user_functions import shown_function  # imported on use: see the docstring of this module
 
         return f"Iterate({reprlib.repr(self.seed)}, {', '.join(map(shown_function, functions))})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IterateSplit(Generic[T]):
-    """The one split of `Iterate`."""
+    """The only split of `Iterate`."""
 
     seed: T
     next: Callable[[T], T]
     has_next: Callable[[T], bool] | None
 
     def read(self) -> Iterator[T]:
-        """Make the items, each when it is asked for."""
-        from dstream.base.functions import refuse_awaitable  # here: see the docstring of this module
+        """Yield the items lazily."""
+        from dstream.base.functions import refuse_awaitable  # imported on use: see the docstring of this module
 
         item = self.seed
         is_first = True
         while self.has_next is None or self.has_next(item):
             yield item
             item = self.next(item)
-            # An async function gives an awaitable each time, so that one look is enough.
+            # An async function returns an awaitable each time, so that one check is enough.
             if is_first:
                 refuse_awaitable(item)
                 is_first = False
@@ -441,8 +439,8 @@ class IterateSplit(Generic[T]):
 class Generate(NamesOfStreams, Generic[T]):
     """The results of `supplier()`, again and again, without end and without order.
 
-    **Parallelism**: as many splits as keep every core busy; each calls `supplier` on its own.
-    **Guarantee**: none about which call lands where.
+    **Parallelism**: as many splits as keep every core busy; each calls `supplier` independently.
+    **Guarantee**: none about the assignment of calls to splits.
     **On re-run**: `supplier` is called again, so the items may differ.
 
     Raises:
@@ -483,17 +481,17 @@ class Generate(NamesOfStreams, Generic[T]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GenerateSplit(Generic[T]):
-    """One of the equal splits of `Generate`."""
+    """Split of `Generate`; all are equal."""
 
     supplier: Callable[[], T]
 
     def read(self) -> Iterator[T]:
-        """Call the supplier once for each item that is asked for."""
-        from dstream.base.functions import refuse_awaitable  # here: see the docstring of this module
+        """Call the supplier once for each requested item."""
+        from dstream.base.functions import refuse_awaitable  # imported on use: see the docstring of this module
 
         refuse_awaitable(first := self.supplier())
         yield first
-        while True:  # A C iterator would take a StopIteration of the supplier for the end.
+        while True:  # A C iterator would mistake a StopIteration of the supplier for the end.
             yield self.supplier()
 
 

@@ -40,7 +40,7 @@ __all__ = [
 
 _PORTS = 65_535
 _PATIENCE = 10.0
-"""Seconds for which a server may take to answer at all."""
+"""Seconds within which a server must respond."""
 
 _ASKING = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
 """A server that has sent nothing for a minute is probed by keepalives, for a minute. macOS has the second name."""
@@ -96,10 +96,10 @@ def connected(host: str, port: int, label: str) -> socket.socket:
 
 
 class LineReceiver:
-    """A client that connects on its first call, and again after a failure, which is raised behind the lines before it.
+    """A client that connects on its first call, and again after a failure, which is raised after the earlier lines.
 
     Attributes:
-        is_over: the server has closed the connection, and all lines were given.
+        is_over: the server has closed the connection, and all lines were returned.
     """
 
     def __init__(self, host: str, port: int, encoding: str, label: str) -> None:
@@ -115,15 +115,15 @@ class LineReceiver:
     def _forget(self) -> None:
         self._close()
         self._connection: socket.socket | None = None
-        # As for a file that is opened as text: it joins a line break that is cut in two.
+        # As for a file that is opened as text: it joins a line break that is split.
         self._decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(self._encoding)(), translate=True)
         self._rest = ""
 
     def arrived(self) -> list[str]:
-        """Return the lines that have arrived, some megabytes at most; the last one of all need have no end.
+        """Return the lines that have arrived, a few megabytes at most; the very last one need have no line end.
 
         Raises:
-            SourceError: there is no listener, the connection was cut, or the bytes are not in the encoding.
+            SourceError: there is no listener, the connection was lost, or the bytes are not in the encoding.
         """
         if self.is_over:
             return []
@@ -152,7 +152,7 @@ class LineReceiver:
     def _open(self) -> socket.socket:
         if self._connection is None:
             self._connection = connected(*self._address, self._label)
-            # The driver asks before each epoch, and must not wait for a server that sends nothing.
+            # The driver polls before each epoch, and must not wait for a silent server.
             self._connection.setblocking(False)
             # A method of the receiver as the callback would keep the receiver alive.
             self._close = weakref.finalize(self, self._connection.close)
@@ -183,7 +183,7 @@ ONLY = "lines"
 Start: TypeAlias = Literal["oldest", "current"]
 
 ENOUGH = 100_000
-"""Lines that wait in the list. While there are more, the server has to wait."""
+"""Maximal number of pending lines in the list. While there are more, the server has to wait."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -191,7 +191,7 @@ class NamedDurableLines(NamesOfStreams):
     """Result of `socket_lines`: a source once a context has opened it.
 
     Attributes:
-        name: that of the list.
+        name: the name of the list.
         start: the lines of the list with which a new job begins.
     """
 
@@ -203,7 +203,7 @@ class NamedDurableLines(NamesOfStreams):
     start: Start = "oldest"
 
     def opened(self, context: Collections) -> DurableLines:
-        """Return the lines of the list, made if there is none; the server is not asked yet."""
+        """Return the lines of the list, created if it does not exist; without connecting to the server."""
         receiver = LineReceiver(self.host, self.port, self.encoding, self.label)
         return DurableLines(self.label, context.get_list(self.name).store, receiver, self.start)
 
@@ -238,9 +238,9 @@ class _Lines(Protocol):
 
 
 class DurableLines:
-    """The lines of a list, to which those of a server are appended as they arrive; an offset is a place in the list.
+    """The lines of a list, to which those of a server are appended as they arrive; an offset is an index of the list.
 
-    The driver asks how far it reaches, and stores then what has arrived. No other process writes into the list.
+    When the driver polls it, it stores the lines that have arrived. No other process writes into the list.
     """
 
     ends = True
@@ -255,11 +255,11 @@ class DurableLines:
 
     @property
     def identity(self) -> str:
-        """The identity of the list: one that is made anew has other lines at the same places."""
+        """The identity of the list: a recreated list has other lines at the same indexes."""
         return self._store.identity
 
     def begin(self) -> Mapping[str, int]:
-        """Begin with the first line that is stored, of any job, or behind the last one."""
+        """Begin with the first stored line, of any job, or after the last one."""
         if self._start == "oldest":
             return {ONLY: 0}
         with naming_destroyed(self.label):
@@ -283,13 +283,13 @@ class DurableLines:
 
     def _stored(self) -> int:
         self._unstored += self._receiver.arrived()
-        if self._unstored:  # They stay here until it is certain that they are stored.
+        if self._unstored:  # They are buffered until it is certain that they are stored.
             self._store.extend(self._unstored)
             self._unstored = []
         return self._store.size()
 
     def split(self, partition: str, start: Any, stop: Any) -> ItemsSplit[str]:
-        """Return some lines, which travel."""
+        """Return a range of lines, which is sent."""
         if partition != ONLY:
             raise SourceError(f"{self.label}: there is no partition {partition!r}")
         first, last = self._checked(start), self._checked(stop)
@@ -370,11 +370,11 @@ class SocketLines(NamesOfStreams):
         return 1
 
     def splits(self, parallelism: int) -> list[SocketLines]:
-        """Return the one split."""
+        """Return the only split."""
         return [self]
 
     def read(self) -> Iterator[str]:
-        """Connect, and give the lines."""
+        """Connect, and yield the lines."""
         given = 0
         try:
             with (
@@ -388,8 +388,7 @@ class SocketLines(NamesOfStreams):
         except UnicodeDecodeError as error:
             raise SourceError(f"{self!r}: what comes behind line {given:,} is not {self.encoding}: {error}") from error
         except OSError as error:
-            # A SourceError is an OSError, too, and that of `connected` already reports that the server cannot be
-            # reached.
+            # A SourceError is an OSError, too, and `connected` already reports that the server cannot be reached.
             if isinstance(error, SourceError):
                 raise
             cut = f"the connection was cut behind line {given:,}: {error}"
@@ -415,7 +414,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class LineWriter:
-    """A task's side of its connection, which is buffered."""
+    """A task's buffered end of its connection."""
 
     label: str
     host: str
@@ -431,9 +430,9 @@ class LineWriter:
     @staticmethod
     def _connected(host: str, port: int, encoding: str) -> Any:
         with connected_to(host, port) as connection:
-            # A server that reads slowly makes the task wait, which is no failure.
+            # A slow server makes the task wait, which is no failure.
             connection.settimeout(None)
-            # A text of its own for each line would begin with a byte order mark; makefile("w") would write none at all.
+            # Separately encoded lines would begin with a byte order mark; makefile("w") would write none at all.
             return codecs.getwriter(encoding)(connection.makefile("wb"))  # It keeps the connection open.
 
     def send(self, lines: IO[str], item: Any) -> None:

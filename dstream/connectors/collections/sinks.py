@@ -67,7 +67,7 @@ class OpenCollection(Generic[R]):
         return self.collection
 
     def tidy(self, older_than: float) -> None:
-        """Make the store cut its log, if it keeps one: a job's commits, epoch by epoch, must not pile up."""
+        """Truncate the log of the store, if it has one: a job's commits, epoch by epoch, must not accumulate."""
         cut = getattr(cast(Any, self.collection).store, "cut_log", None)
         if cut is not None:
             cut(older_than)
@@ -84,11 +84,11 @@ class CollectionSink(Replaceable, ABC, Generic[T, R]):
     """The base of the sinks of collections.
 
     Attributes:
-        name: that of the collection.
+        name: the name of the collection.
         label: the reducer as the user wrote it.
-        replace: the collection's old content disappears in the same commit.
-        job: the name of the job, so that it writes once however often it runs.
-        storage: where the collection is; None: in that of the context.
+        replace: the old content is removed in the same commit.
+        job: the name of the job, which writes once for any number of runs.
+        storage: the storage of the collection; None: the storage of the context.
     """
 
     name: str
@@ -103,7 +103,7 @@ class CollectionSink(Replaceable, ABC, Generic[T, R]):
 
     @abstractmethod
     def open(self, context: Collections) -> OpenCollection[R]:
-        """Return the collection, made if there is none and it can be made."""
+        """Return the collection, created if it does not exist and can be created."""
 
     def __repr__(self) -> str:
         return self.label
@@ -130,8 +130,8 @@ class MapSink(CollectionSink[T, R]):
 
     Attributes:
         collector: makes entries of the items.
-        merge: makes one value of the existing value and the new one; unset, the new one replaces it.
-        merges_items: the collector makes one value of several items.
+        merge: merges the existing value with the new one; unset, the new one replaces it.
+        merges_items: the collector merges several items into one value.
     """
 
     collector: Collector[Any, Any, Any] | Grouped
@@ -140,7 +140,7 @@ class MapSink(CollectionSink[T, R]):
 
     @property
     def instead_of_epochs(self) -> str | None:
-        """Return the alternative to values that would be those of one epoch."""
+        """Return the alternative to values of a single epoch."""
         if self.replace:
             return NOT_REPLACING
         if isinstance(self.collector, Grouped):
@@ -165,21 +165,21 @@ class CacheSink(MapSink[T, R]):
 
 
 SplitEntries = Callable[[list[Any]], tuple[list[Any], list[Any]]]
-"""Makes the keys and the values of some items."""
+"""Function that returns the keys and the values of items."""
 
 MergeValues = Callable[[Any, Any], Any]
-"""Makes one value of two."""
+"""Function that merges two values."""
 
 _BATCH = 512
 
 
 class _Removed(enum.Enum):
-    """The mark of a key whose values merge to None; merged with another value it gives that value."""
+    """Marker of a key whose values merge to None; merged with another value it yields that value."""
 
     REMOVED = "REMOVED"
 
 
-# A member of an enum stays the same object when it is pickled, so that `is` holds in every process.
+# A member of an enum is the same object after pickling, so that `is` works in every process.
 _REMOVED = _Removed.REMOVED
 
 
@@ -190,12 +190,12 @@ def entries(
     *,
     removes: bool = False,
 ) -> Collector[Any, Any, dict[Any, Any]]:
-    """Make one entry of the items of each key.
+    """Return a collector that makes one entry of the items of each key.
 
     Args:
-        key: gives the key of an item; None with `value`: the items are entries or pairs.
-        value: gives the value of an item.
-        merge: makes one value of two, in encounter order; None: the last one stays.
+        key: returns the key of an item; None with `value`: the items are entries or pairs.
+        value: returns the value of an item.
+        merge: merges two values, in encounter order; None: the last one wins.
         removes: a None of `merge` leaves the key without a value, as Java's `Map.merge` does; otherwise it is refused.
     """
     split: SplitEntries = _parts if key is None or value is None else partial(_mapped, key, value)
@@ -204,7 +204,7 @@ def entries(
     if removes:
         one = _Removing(_nothing, _never, of_two or _last, _there)
     accumulate_all = partial(_accumulate, split, of_two)
-    # A Counter adds ones at the speed of C. It holds ints only; for other values a dictionary takes its place.
+    # A Counter adds ones at the speed of C. It contains only ints; for other values a dictionary replaces it.
     return Collector(
         Counter if merge is operator.add else dict,
         partial(_accumulate_one, split, of_two),
@@ -258,7 +258,7 @@ def _mapped(key: Callable[[Any], Any], value: Callable[[Any], Any], items: list[
 def _accumulate(
     split: SplitEntries, of_two: MergeValues | None, found: dict[Any, Any], items: Iterable[Any]
 ) -> dict[Any, Any]:
-    from more_itertools import chunked  # here: it takes 7 ms to import, which a driver need not spend
+    from more_itertools import chunked  # imported on use: it takes 7 ms, which a driver can save
 
     for batch in chunked(items, _BATCH):
         keys, values = split(batch)
@@ -286,7 +286,7 @@ def _merge_each(of_two: MergeValues, found: dict[Any, Any], keys: list[Any], val
             del found[key]
         else:
             found[key] = value
-    # An async function gives an awaitable each time, so that a look at the last result is enough.
+    # An async function returns an awaitable each time, so that a check of the last result is enough.
     refuse_awaitable(merged)
 
 
@@ -297,7 +297,7 @@ def _accumulate_one(
 
 
 def _combine(of_two: MergeValues | None, left: dict[Any, Any], right: dict[Any, Any]) -> dict[Any, Any]:
-    # One of them is a Counter, whose values are ints, and the other has other values.
+    # One is a Counter, whose values are ints, and the other has other values.
     if type(left) is not type(right):
         left = dict(left)
     if of_two is None:
@@ -311,7 +311,7 @@ def merged(merge: MergeValues, left: Any, right: Any) -> Any:
     """Return the result of the user's function for two values; its exceptions name them.
 
     Raises:
-        NullElementError: it gives None.
+        NullElementError: it returns None.
     """
     value = merged_or_removed(merge, left, right)
     if value is None:
@@ -396,7 +396,7 @@ class SetSink(MapSink[T, R]):
 
 @record(repr=False)
 class UpdatingSink(MapSink[T, R]):
-    """Writes the items of each key, of which the store makes its value."""
+    """Writer of the items of each key, from which the store computes its value."""
 
     def __post_init__(self) -> None:
         if self.replace:
@@ -405,7 +405,7 @@ class UpdatingSink(MapSink[T, R]):
 
 @record
 class EntryUpdate:
-    """Takes the items of a key in, one after another."""
+    """Update that adds the items of a key, one after another."""
 
     update: Callable[[Any, Any], Any]
 

@@ -1,7 +1,7 @@
 """Collections as sources: maps, caches and lists by name, and journals of maps and caches.
 
 They are values without a context, so that a pipeline can be built, pickled and run anywhere. The context that reads
-them opens them: it puts the source that the collection itself offers in their place.
+them opens them: it replaces them by the source of the collection.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Stored(NamesOfStreams, Generic[T]):
     """The value that `imap`, `icache` and `ilist` return: a source once a context has opened it.
 
     Attributes:
-        kind: of the collection.
-        name: that it is found by.
-        predicate: which entries; None for all.
-        projection: makes the item of an entry; None leaves it as it is.
-        storage: where it is; None: in that of the context.
+        kind: the kind of the collection.
+        name: its name.
+        predicate: selects entries; None for all.
+        projection: returns the item of an entry; None for the entry itself.
+        storage: its storage; None: the storage of the context.
     """
 
     kind: Kind
@@ -64,7 +64,7 @@ class Stored(NamesOfStreams, Generic[T]):
 
     @property
     def ordered(self) -> bool:
-        """Return whether the items have an encounter order: those of a list do."""
+        """Return whether the items have an encounter order, as in a list."""
         return self.kind == "list"
 
     def opened(self, context: Collections) -> Source[T]:
@@ -119,7 +119,7 @@ class NamedJournal(NamesOfStreams):
     storage: str | None
 
     def wants(self, event: JournalEvent) -> bool:
-        """Return whether an event is one of those that are asked for, before the predicate is."""
+        """Return whether an event has a requested kind; checked before the predicate."""
         return (self.events == "all" or event.kind != "REMOVED") and not isinstance(event, UseEvent)
 
     @property
@@ -135,7 +135,7 @@ class NamedJournal(NamesOfStreams):
         """Return the journal of the collection.
 
         Raises:
-            SourceError: there is no such collection, or it keeps none.
+            SourceError: there is no such collection, or it has no journal.
         """
         place = context if self.storage is None else context.elsewhere(self.storage)
         found, more = place.existing(self.kind, self.name), "" if self.kind == "map" else "ttl=..., "
@@ -186,7 +186,7 @@ class ProjectedJournal(NamedJournal):
 
 @dataclass(slots=True, repr=False)
 class Journal:
-    """The journal of a map or a cache: one partition, whose offsets are those of the last events that were read."""
+    """The journal of a map or a cache: one partition; an offset is the offset of the last event that was read."""
 
     named: NamedJournal
     store: MapStore
@@ -199,7 +199,7 @@ class Journal:
 
     @property
     def identity(self) -> str:
-        """The identity of the collection: one that is made anew counts its events anew."""
+        """The identity of the collection: a recreated collection restarts its offsets."""
         return self.store.identity
 
     def begin(self) -> Mapping[str, int]:
@@ -213,7 +213,7 @@ class Journal:
         return start if isinstance(start, int) else 0 if start == "oldest" else self._reach(0, None)
 
     def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, int]:
-        """Return the offset of the last event, and how many are left, counted before the predicate is asked."""
+        """Return the offset of the last event, and the number of remaining events, counted before the predicate."""
         since = self._checked(offsets.get(ONLY))
         reached = self._reach(since, most)
         if reached == since and most != 0:  # Nothing has arrived: an idle job makes no further call.
@@ -254,7 +254,7 @@ class Journal:
         if partition != ONLY:
             raise SourceError(f"{self.label}: there is no partition {partition!r}")
         split = JournalSplit(self.store, self.named, self._checked(start), self._checked(stop))
-        # No other process reads what this one holds, so its events travel.
+        # No other process can read this storage, so its events are sent.
         return dataclasses.replace(split, kept=HeldEvents(list(split.events()))) if self.store.in_process else split
 
     def __repr__(self) -> str:
@@ -296,7 +296,7 @@ class JournalSplit:
         return (made for _, made in self._made())
 
     def read_timed(self) -> Iterator[tuple[int, Any]]:
-        """Yield the events, each behind the time at which its event was committed, in milliseconds.
+        """Yield pairs of the commit time in milliseconds and the event.
 
         Raises:
             SourceError: as `read`, or an event has no time.

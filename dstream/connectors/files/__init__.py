@@ -2,7 +2,7 @@
 
 Reading:
 
-- `sources`: the base of the sources: options, splits, bad records, files read whole.
+- `sources`: the base of the sources: options, splits, bad records, and files read as one item.
 - `splits`: the division of files among tasks.
 - `lines`: lines in an encoding, in blocks.
 - `text`: lines of text and of JSON as sources, and lines appended to files of a folder.

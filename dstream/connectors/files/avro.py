@@ -36,7 +36,7 @@ class AvroReader:
     max_record: int = MAX_RECORD
 
     def divided(self, files: list[File], parallelism: int) -> list[tuple[Part, ...]]:
-        """Divide the files, each of them whole."""
+        """Divide the files into splits of complete files."""
         return plan(files, parallelism, lambda file: False)
 
     def items(self, part: Part, misread: OnMisread) -> Iterator[Any]:
@@ -69,8 +69,8 @@ class _Unread:
     Attributes:
         first: the number of the first.
         count: their number.
-        problem: the error, as it follows the place in a message.
-        data: their first bytes, or the values of one as they are stored.
+        problem: the error, as it follows the location in a message.
+        data: their first bytes, or the stored values of a single one.
     """
 
     first: int
@@ -89,11 +89,11 @@ class _RecordsOfFile:
     """The records of one file, read one after another, once.
 
     Args:
-        file: to read.
-        most: bytes that a record may take, and that a block may have.
+        file: the file to read.
+        most: the limit of the memory of a record, and of the size of a block, in bytes.
 
     Attributes:
-        number: that of the last record that was read.
+        number: the number of the last record that was read.
     """
 
     def __init__(self, file: File, most: int) -> None:
@@ -129,7 +129,7 @@ class _RecordsOfFile:
 
     def _counted(self, records: list[Any] | _Unread) -> Iterator[list[Any] | _Unread]:
         yield records
-        # Afterwards, since the reader numbers these records from the one before them.
+        # Afterwards, since the reader numbers these records from the previous one.
         self.number += records.count if isinstance(records, _Unread) else len(records)
 
     def _decoded(self, records: Iterable[Any], block: Block, decoder: _Decoder) -> Iterator[Any]:
@@ -138,7 +138,7 @@ class _RecordsOfFile:
                 yield from records  # Without a step in Python for each: they are counted when one is torn.
             except Exception:
                 before, given = self.number, decoder.decodable(block)
-                self.number += given  # Behind these is an error with the reason why the block is damaged.
+                self.number += given  # These are followed by an error with the reason why the block is damaged.
                 if not decoder.is_whole(block):
                     raise
                 self.number, self._given = before, given
@@ -168,7 +168,7 @@ class _Decoder:
 
     Args:
         head: the first bytes of the file.
-        most: bytes that a record may take.
+        most: the limit of the memory of a record, in bytes.
     """
 
     def __init__(self, head: Header, most: int) -> None:
@@ -199,12 +199,12 @@ class _Decoder:
             yield _Unread(before + 1, block.count, problem, b"")
             return
         found = self._block(block)
-        # Measuring takes some ten times as long as decoding, so only blocks that may be harmful are measured.
+        # Measuring takes about ten times as long as decoding, so only blocks that may be harmful are measured.
         if self._schema.must_be_measured(len(block.data), self._most):
             yield from self._measured(found, block.data, before)
         else:
             yield found
-        # fastavro (1.13) ignores bytes behind the last record that a block counts: records would be lost in silence.
+        # fastavro (1.13) ignores bytes after the last counted record of a block: records would be lost silently.
         if left := len(block.data) - found.bytes_.tell():
             raise ValueError(f"its block has bytes behind the last of {block.count:,} records: {left:,} are left over")
 
@@ -217,7 +217,7 @@ class _Decoder:
         return number
 
     def is_whole(self, block: Block) -> bool:
-        """Return whether the bytes of a block are those of its records, so that a value is to blame for a failure.
+        """Return whether the bytes of a block consist of its records, so that a failure is caused by a value.
 
         Raises:
             EOFError: it ends within a record.
@@ -228,7 +228,7 @@ class _Decoder:
         return len(ends) == block.count and ends[-1:] in ([None], [len(block.data)])
 
     def one_by_one(self, block: Block, before: int, given: int) -> Iterator[list[Any] | _Unread]:
-        """Yield the records of a block behind those already yielded, and an `_Unread` for each that is not decoded."""
+        """Yield the remaining records of a block, and an `_Unread` for each that cannot be decoded."""
         assert block.data is not None, "its bytes are there"
         return self._measured(self._block(block), block.data, before, given)
 
@@ -240,11 +240,11 @@ class _Decoder:
         self._file.seek(0)
         # The reader finds the new block where it stopped; a reader for each block would parse the schema again.
         found = next(self._blocks)
-        found.writer_schema = self._checked  # A union is another object than the one that fastavro has parsed.
+        found.writer_schema = self._checked  # A union is another object than the one parsed by fastavro.
         return found
 
     def _measured(self, found: Any, data: bytes, before: int, given: int = 0) -> Iterator[list[Any] | _Unread]:
-        """Decode one record after another, and step over those that are too large, too deep, or hold no values."""
+        """Decode one record after another, and skip records that are too large, too deep, or have invalid values."""
         start = 0
         for number, (end, problem) in enumerate(self._schema.measured(data, found.num_records, self._most), 1):
             if number > given and problem is None:
@@ -284,7 +284,7 @@ class _Decoder:
 
     @functools.cached_property
     def _plainly(self) -> tuple[Any, dict[str, Any]]:
-        """Schemas by which values are decoded as they are stored: all of them, and those of each field alone."""
+        """Return schemas without logical types: of the record, and of each field."""
         import fastavro
 
         stored = self._stored

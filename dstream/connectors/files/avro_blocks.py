@@ -28,9 +28,9 @@ class Header(NamedTuple):
     """The beginning of a file.
 
     Attributes:
-        schema: that of its records, as JSON in bytes.
-        codec: how its blocks are compressed.
-        sync: the bytes behind each block.
+        schema: the schema of its records, as JSON in bytes.
+        codec: the compression of its blocks.
+        sync: the bytes after each block.
     """
 
     schema: bytes
@@ -77,12 +77,12 @@ def header(stream: IO[bytes]) -> Header:
 
 
 def blocks(stream: IO[bytes], head: Header, most: int) -> Iterator[Block]:
-    """Yield the blocks behind the header; the bytes behind each are checked when the next one is asked for.
+    """Yield the blocks after the header; the sync marker of each is checked when the next one is requested.
 
     Args:
-        stream: the file, behind its header.
+        stream: the file, after its header.
         head: its header.
-        most: bytes that a block may have, compressed or not.
+        most: the limit of the bytes of a block, compressed or not.
 
     Raises:
         EOFError: the file ends within a block.
@@ -219,7 +219,7 @@ def _snappy(data: bytes, most: int) -> bytes | None:
     if size > most:
         return None
     found: bytes = pyarrow.Codec("snappy").decompress(data[:-4], size, asbytes=True)
-    # Avro puts the checksum of the decompressed bytes behind each block of Snappy.
+    # Avro appends the checksum of the decompressed bytes to each block of Snappy.
     if zlib.crc32(found) != int.from_bytes(data[-4:], "big"):
         raise ValueError("the checksum of a block does not match its bytes")
     return found

@@ -37,8 +37,8 @@ class ColumnContent(ABC):
     """Collects rows of one file, and writes them in groups. The types of the columns are fixed with the first group.
 
     Attributes:
-        file: takes the bytes.
-        codec: how they are compressed.
+        file: receives the bytes.
+        codec: the compression.
     """
 
     def __init__(
@@ -71,10 +71,10 @@ class ColumnContent(ABC):
 
     @abstractmethod
     def end(self) -> None:
-        """Write the bytes behind the last group."""
+        """Write the bytes after the last group."""
 
     def write(self, items: Sequence[Any]) -> int:
-        """Take the first items, as many as fit.
+        """Write the first items that fit; return their number.
 
         Raises:
             TypeError: an item has other columns, or a value does not fit its column.
@@ -120,7 +120,7 @@ class ColumnContent(ABC):
         self._waiting, self._held = [], 0
 
     def _use_what_is_known(self) -> None:
-        """Set the type of columns without one to that of the task's other files: `partition_by` may leave only None."""
+        """Set the type of columns without one from the task's other files: `partition_by` may leave only None."""
         for place, (name, form) in enumerate(self._columns.types.items()):
             other = self._known.get(name, form)
             if form.is_open and other != form:
@@ -138,7 +138,7 @@ class ColumnContent(ABC):
 
     @abstractmethod
     def discard(self) -> None:
-        """Leave the file as it is: it will be removed."""
+        """Do nothing: the file will be removed."""
 
 
 def _bytes(arrays: list[Any]) -> int:
@@ -146,9 +146,10 @@ def _bytes(arrays: list[Any]) -> int:
 
 
 def _settled(array: Any, values: Sequence[Any]) -> Any:
-    """Return an array or, where it holds nothing yet whose type is known, the values that it was made of.
+    """Return an array or, if the type of its values is still unknown, the original values.
 
-    Arrow casts lists of None wrongly (pyarrow 26: to their own type), so what becomes known later is made anew.
+    Arrow casts lists of None wrongly (pyarrow 26: to their own type), so the array is created again once the type is
+    known.
     """
     return array if _is_settled(array.type) else values[: len(array)]
 
@@ -180,8 +181,8 @@ class ColumnFormat:
     """Files in columns.
 
     Attributes:
-        wanted: the columns; unset, those of the first item of each file.
-        compression: inside of the file; unset, the one that all programs read.
+        wanted: the columns; unset, the columns of the first item of each file.
+        compression: the compression inside of the file; unset, one that all programs read.
     """
 
     wanted: ColumnSelection | None
@@ -205,11 +206,11 @@ class ParquetFormat(ColumnFormat):
     piece = 16_384
 
     def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> ParquetContent:
-        """Begin a file; the limit is that of its values in memory."""
+        """Begin a file; the limit applies to its values in memory."""
         return ParquetContent(self.wanted, file, PARQUET_CODECS[self.compression], limit, held, known)
 
     def join(self, files: Iterable[IO[bytes]], columns: ColumnTypes, into: IO[bytes]) -> None:
-        """Write their rows in row groups of some megabytes."""
+        """Write their rows in row groups of a few megabytes."""
         import pyarrow as pa
         import pyarrow.parquet
 
@@ -232,7 +233,7 @@ def _row_groups(files: Iterable[IO[bytes]]) -> Iterator[Any]:
 
 
 def _gathered(tables: Iterable[Any]) -> Iterator[list[Any]]:
-    """Yield tables in lists of some megabytes."""
+    """Yield tables in lists of a few megabytes."""
     waiting, size = [], 0
     for table in tables:
         waiting.append(table)
@@ -322,7 +323,7 @@ class AvroFormat(ColumnFormat):
     piece = 4_096
 
     def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> AvroContent:
-        """Begin a file; the limit is that of its values in memory."""
+        """Begin a file; the limit applies to its values in memory."""
         return AvroContent(self.wanted, file, AVRO_CODECS[self.compression], limit, held, known)
 
     def join(self, files: Iterable[IO[bytes]], columns: ColumnTypes, into: IO[bytes]) -> None:
@@ -345,7 +346,7 @@ _MARKER = b"dstream to_files"
 
 
 class AvroContent(ColumnContent):
-    """The contents of one Avro file, whose values pass through Arrow: it refuses those that fastavro writes wrongly."""
+    """The contents of one Avro file, whose values pass through Arrow, which refuses values that fastavro corrupts."""
 
     _writer: Any = None
 

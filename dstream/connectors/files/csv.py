@@ -30,7 +30,7 @@ from dstream.spi import ArrowRows, Misread
 __all__ = ["CsvReader", "RowsOfFile"]
 
 
-# With 256 and more, the garbage collector looks through the rows, which costs what is saved (CPython 3.11).
+# With 256 and more, the garbage collector scans the rows, which costs what is saved (CPython 3.11).
 ROWS = 128
 """The number of rows that are made together."""
 
@@ -39,13 +39,13 @@ class RowsOfFile:
     """The rows of one file, read one after another, once.
 
     Args:
-        part: the whole file.
-        encoding: that of the file.
+        part: the complete file.
+        encoding: the encoding of the file.
         dialect: the arguments of `csv.reader`.
-        names: those of the columns; None if the first row has them.
-        form: that of the item of a row; None for dictionaries.
-        most: bytes that a line may have, and characters that a record of several may have.
-        fails: the first bad row ends the reading, so that nothing behind a line that is too long is read.
+        names: the names of the columns; None if the first row has them.
+        form: the decoder of a row; None for dictionaries.
+        most: the limit of the bytes of a line, and of the characters of a record of several lines.
+        fails: the first bad row ends the reading, so that nothing after a line that is too long is read.
         in_columns: `arrow_rows` will be called.
     """
 
@@ -74,7 +74,7 @@ class RowsOfFile:
         self._begin()
 
     def _begin(self) -> None:
-        """Begin behind the last line whose row is done."""
+        """Begin after the last line whose row is done."""
         self._before = self._lines.done
         self._reader: Any = csv.reader(itertools.chain.from_iterable(self._lines.blocks()), **self._dialect)
 
@@ -85,10 +85,10 @@ class RowsOfFile:
         return number
 
     def blocks(self, misread: OnMisread) -> Iterator[Sequence[Any]]:
-        """Yield the items of the rows behind the header, in lists.
+        """Yield the items of the rows after the header, in lists.
 
-        Rows that fit are made together. From one that does not, those read with it are made one by one, when they are
-        asked for: what is in front of a bad row is given before anything is raised.
+        Rows that fit are made together. From a row that does not fit, the rows of the batch are made one by one, on
+        demand: items before a bad row are yielded before anything is raised.
 
         Args:
             misread: returns the replacement of a bad row, or raises.
@@ -100,11 +100,11 @@ class RowsOfFile:
             yield from self._blocks(misread)
 
     def arrow_rows(self, misread: OnMisread) -> Iterator[ArrowRows | Iterator[Any]]:
-        """Yield the items in columns, and those of blocks that are not columnar in iterators; else as `blocks`."""
+        """Yield the items in columns, and blocks that are not columnar as iterators; otherwise as `blocks`."""
         return rows_and_items(self.blocks(misread))
 
     def _blocks(self, misread: OnMisread) -> Iterator[Any]:
-        # The limit is one for the whole process, and never lowered here.
+        # The limit is global to the process, and never lowered here.
         csv.field_size_limit(max(csv.field_size_limit(), min(self._most, _LARGEST_LIMIT)))
         lines = self._lines
         names = self._header() if self._names is None else self._names
@@ -143,7 +143,7 @@ class RowsOfFile:
             lines.done, lines.rows = last, []
             if is_full:
                 self._begin()
-            del rows, made  # So few lists live at a time that the garbage collector does not look for cycles in them.
+            del rows, made  # So few lists exist at a time that the garbage collector does not scan them.
 
     def _columns(self, columns: CsvColumns) -> Iterator[ArrowRows]:
         """Yield the rows of the next blocks, up to one that is not columnar."""
@@ -182,7 +182,7 @@ class RowsOfFile:
             lines.done = last
 
     def _line_of(self, rows: list[list[str]]) -> int:
-        """Return the number of the last line of some rows, behind which a record may have been begun."""
+        """Return the number of the last line of rows, after which a record may have begun."""
         *_, (_, last) = self._with_lines(rows, self._line_num)
         return last
 
@@ -239,7 +239,7 @@ class RowsOfFile:
         """Return a row with None for empty fields without quotes, where the `csv` module returns empty strings.
 
         Raises:
-            ValueError: it has too few fields or too many, or lines that are none.
+            ValueError: it has too few fields or too many, or damaged lines.
         """
         if damage := self._lines.damage_up_to(last):
             raise damage.problem
@@ -285,7 +285,7 @@ class OtherDelimiters:
     """Words of errors about delimiters.
 
     Args:
-        dialect: the arguments of `csv.reader`; its delimiter is the one with which the file is read.
+        dialect: the arguments of `csv.reader`; its delimiter is the one of the file.
     """
 
     def __init__(self, dialect: dict[str, Any]) -> None:
@@ -294,7 +294,7 @@ class OtherDelimiters:
         self._header: list[tuple[dict[str, Any], int]] = []
 
     def of_names(self, header: str, names: Sequence[str], form: ItemDecoder | None) -> str:
-        """Return advice on a header that lacks fields of a form; nothing if no other delimiter gives them."""
+        """Return advice on a header that lacks fields of a form; empty if no other delimiter yields them."""
         for dialect in self._dialects:
             [found] = _rows([header], dialect) or [[]]
             if len(found) > 1 and (len(names) == 1 or not missing_columns(form, found)):
@@ -306,7 +306,7 @@ class OtherDelimiters:
         return self._advice(text, self._header if count == 1 else [(dialect, count) for dialect in self._dialects])
 
     def of_torn_header(self, text: str) -> str:
-        """Return advice on a header of which the csv module makes no row."""
+        """Return advice on a header that the csv module cannot parse."""
         return self._advice(text, [(dialect, 0) for dialect in self._dialects])
 
     def _advice(self, text: str, likely: Iterable[tuple[dict[str, Any], int]]) -> str:
@@ -317,7 +317,7 @@ class OtherDelimiters:
         return ""
 
     def remember_header(self, header: str, names: Sequence[str]) -> None:
-        """Note which delimiters make several columns of a header that is one; in quotes it is meant to be one."""
+        """Record which delimiters divide a header of one column into several, unless it is quoted."""
         if list(names) == [header]:
             for dialect in self._dialects:
                 [found] = _rows([header], dialect) or [[]]
@@ -330,7 +330,7 @@ class OtherDelimiters:
         return bool(self._header)
 
     def refuse_single_column(self, where: str, header: str, lines: Iterable[str]) -> None:
-        """Refuse a header of one column if another delimiter gives it and half of the first rows as many fields each.
+        """Refuse a header of one column if another delimiter divides it and half of the first rows consistently.
 
         Raises:
             SourceError: it does; the message names the delimiter.
@@ -358,11 +358,11 @@ _ADVICE = {
 }
 """The causes to look for, by the message of the `csv` module."""
 _LARGEST_LIMIT = (1 << 31) - 1
-"""The largest limit that the `csv` module takes where a C long has 32 bits."""
+"""The largest limit of the `csv` module where a C long has 32 bits."""
 
 
 class WrittenSign(str):
-    """An argument as it is written, which also None may be."""
+    """An argument as it is written, which may also be None."""
 
     __slots__ = ()
     __repr__ = str.__str__

@@ -1,7 +1,7 @@
-"""Blocks of CSV as columns, where Arrow reads what `csv.reader` and the decoders of texts read.
+"""Blocks of CSV as columns, if Arrow reads the same values as `csv.reader` and the decoders of strings.
 
-Arrow divides a block into texts. Each column of numbers is read of these, if it is written with the few characters that
-both read alike. A block with anything else gives None, and is read row by row.
+Arrow divides a block into strings. Each column of numbers is parsed from these, if it has only characters that both
+parse in the same way. For any other block the result is None, and it is read row by row.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _typed(form: ItemDecoder) -> RecordDecoder | None:
 
 
 def _kind(form: Decoder) -> type | None:
-    """Return the class of which a text is read; str if all texts stay; None if there are several."""
+    """Return the class that a string is parsed as; str if strings are unchanged; None if there are several."""
     if isinstance(form, OptionalDecoder):
         return _kind(form.form)
     if isinstance(form, UnionDecoder):
@@ -53,12 +53,12 @@ def count_lines(text: bytes) -> int:
 
 
 class CsvColumns(TextColumns):
-    """Makes columns of blocks.
+    """Maker of columns from blocks of CSV.
 
     Args:
         dialect: the arguments of `csv.reader`.
-        names: those of the columns.
-        form: of the items; None for dictionaries of texts.
+        names: the names of the columns.
+        form: the decoder of the items; None for dictionaries of strings.
     """
 
     fewest_lines = 300
@@ -90,11 +90,11 @@ class CsvColumns(TextColumns):
 
         try:
             return self._typed_batch(self._texts(text)) if self._is_plain(text) else None
-        except pa.ArrowException:  # A row has another number of fields, or a text is none of its type.
+        except pa.ArrowException:  # A row has another number of fields, or a string is not of its type.
             return None
 
     def _typed_batch(self, texts: Any) -> Any:
-        """Return the columns that are read, each of its type; None if one of them has another text."""
+        """Return the columns that are read, each of its type; None if one of them has another string."""
         import pyarrow as pa
 
         arrays = []
@@ -106,7 +106,7 @@ class CsvColumns(TextColumns):
         return pa.RecordBatch.from_arrays(arrays, list(self._kinds))
 
     def _texts(self, text: bytes) -> Any:
-        """Return the texts of each column; a null for an empty field, and an empty text for `""`."""
+        """Return the strings of each column; a null for an empty field, and an empty string for `""`."""
         import pyarrow as pa
         from pyarrow import csv
 
@@ -121,7 +121,7 @@ class CsvColumns(TextColumns):
                 delimiter=self._dialect["delimiter"], quote_char=self._dialect["quotechar"] or False
             ),
             convert_options=csv.ConvertOptions(
-                # The text is known to be UTF-8.
+                # The block is known to be UTF-8.
                 check_utf8=False,
                 column_types=dict.fromkeys(self._kinds, pa.string()),
                 include_columns=list(self._kinds),
@@ -135,7 +135,7 @@ class CsvColumns(TextColumns):
 def _are_quotes_plain(text: bytes, quote: bytes, signs: bytes) -> bool:
     """Return whether quotes are around whole fields, and doubled inside of these, and no field has several lines.
 
-    Arrow takes other quotes too, which `csv` refuses, or takes for text.
+    Arrow accepts other quotes too, which `csv` refuses, or treats as text.
     """
     import numpy as np
 
@@ -180,7 +180,7 @@ def _floats(texts: Any) -> Any:
 
 
 def _bools(texts: Any) -> Any:
-    """Return the bools of their texts; None if there is another text."""
+    """Parse strings as bools; None if there is another string."""
     import pyarrow as pa
     from pyarrow.compute import SetLookupOptions, call_function
 
@@ -194,7 +194,7 @@ _TRUTHS = ("true", "True", "TRUE", "false", "False", "FALSE")
 
 
 def _dates(texts: Any) -> Any:
-    """Return texts if each is a date of Python that is written as `2026-01-31`, None otherwise."""
+    """Return the strings if each is a valid date in the format `2026-01-31`, None otherwise."""
     import pyarrow as pa
     from pyarrow.compute import call_function
 
@@ -208,7 +208,7 @@ _FIRST_DAY = datetime.date.min.toordinal() - datetime.date(1970, 1, 1).toordinal
 
 
 def _datetimes(texts: Any) -> Any:
-    """Return texts if each is a time of Python that is written as `2026-01-31T23:59:00`, or with microseconds."""
+    """Return the strings if each is a valid datetime in the format `2026-01-31T23:59:00`, or with microseconds."""
     import pyarrow as pa
     from pyarrow.compute import call_function
 
@@ -225,7 +225,7 @@ _DAY = 86_400_000_000
 
 
 def _decimals(texts: Any) -> Any:
-    """Return texts if each is a number with digits and a point alone, None otherwise."""
+    """Return the strings if each is a number of only digits and a point, None otherwise."""
     from pyarrow.compute import MatchSubstringOptions, call_function
 
     found = call_function("match_substring_regex", [texts], MatchSubstringOptions(r"\A-?[0-9]+(\.[0-9]+)?\z"))
@@ -233,7 +233,7 @@ def _decimals(texts: Any) -> Any:
 
 
 def _has_only(texts: Any, characters: bytes) -> bool:
-    """Return whether texts, which have an array of their own, have these characters only."""
+    """Return whether strings, in an array without an offset, have only these characters."""
     data = texts.buffers()[2]
     return data is None or not data.to_pybytes().translate(None, characters)
 
@@ -247,7 +247,7 @@ _READ: Mapping[type | None, Callable[[Any], Any]] = {
     datetime.datetime: _datetimes,
     decimal.Decimal: _decimals,
 }
-"""The readers of a column's texts as values of each class; those of dates and decimals stay texts, if all are some.
+"""The readers of a column's texts as values of each class; dates and decimals remain strings, if all are valid.
 
 Python parses these for items: Arrow takes five times as long to make objects of its dates and decimals (pyarrow 26).
 """

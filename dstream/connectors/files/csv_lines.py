@@ -35,12 +35,12 @@ _SEP = re.compile("\ufeff?sep=(.)[\r\n]*", re.IGNORECASE)
 
 
 def blank_sep_line(name: str, lines: list[str], delimiter: str) -> None:
-    r"""Make a blank line, which is skipped, of a first one that names the delimiter, as Excel writes and reads it.
+    r"""Replace a first line that names the delimiter, as in Excel, by a blank line, which is skipped.
 
     Args:
-        name: that of the file.
-        lines: the first of the file, with their ends; changed in place.
-        delimiter: the one with which the file is read.
+        name: the name of the file.
+        lines: its first lines, with their ends; changed in place.
+        delimiter: the delimiter of the file.
 
     Raises:
         SourceError: the line names another one.
@@ -68,21 +68,21 @@ _CHARACTERS = 1 << 20
 """Characters of rows made together, and of a block where bytes are not cut at line ends, unless a record has more."""
 
 _FIELDS = 1 << 20
-"""A row has no more fields: one of 64 MiB may have as many, each of which takes some 60 bytes."""
+"""The maximal number of fields of a row: 64 MiB may have as many, each of which takes about 60 bytes."""
 
 
 class FullError(Exception):
-    """Lines that are read have enough characters, and there are rows of them."""
+    """The lines that were read have enough characters for rows."""
 
 
 class _OpenBlock(NamedTuple):
     """A block of lines that are not done.
 
     Attributes:
-        before: how many lines are before it.
-        lines: these, with their ends.
-        is_special: one is damaged, or may hold quotes around nothing.
-        size: how many characters they have.
+        before: the number of earlier lines.
+        lines: its lines, with their ends.
+        is_special: one is damaged, or may contain quotes around nothing.
+        size: their number of characters.
     """
 
     before: int
@@ -92,17 +92,17 @@ class _OpenBlock(NamedTuple):
 
 
 class CsvInput:
-    """The lines of a file with their ends, in blocks, as `csv.reader` wants them.
+    """The lines of a file with their ends, in blocks, as `csv.reader` requires.
 
     Attributes:
         done: the number of the last line whose row is done. Blocks before it are released.
-        are_plain: no line that is not done is damaged, or may hold quotes around nothing.
-        damaged: the messages about lines in another encoding, or in none, or that are too long, by their numbers.
-        rows: gets the rows that are read of these lines and are not done.
-        ends_rows: rows that are made together end with a block, if `text` may return the next one.
+        are_plain: no pending line is damaged, or may contain quotes around nothing.
+        damaged: the messages about lines that cannot be decoded, or that are too long, by their numbers.
+        rows: receives the pending rows of these lines.
+        ends_rows: batches of rows end with a block, if `text` may return the next one.
 
     Args:
-        as_text: `text` gives blocks as bytes, so that no row is read of two blocks unless it extends over both.
+        as_text: `text` returns blocks as bytes, so that a row is read from two blocks only if it extends over both.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class CsvInput:
         return self._next if isinstance(self._next, bytes) else None
 
     def skip(self, lines: int) -> None:
-        """Take the rows of `text`, which has *n* lines, for done."""
+        """Mark the rows of `text`, which has *n* lines, as done."""
         if self._next is not None:
             self._given += lines
         self.done, self._open_blocks, self._next = self._given, [], None
@@ -176,8 +176,8 @@ class CsvInput:
 
         Raises:
             SourceError: a record of several lines has too many characters.
-            FullError: before another block than the first is read, if the lines of rows that are not done have many, or
-                if `text` may return the next one.
+            FullError: before another block than the first is read, if the lines of pending rows have many characters,
+                or if `text` may return the next one.
         """
         for given, block, *_ in list(self._open_blocks):
             if given + len(block) > self.done:
@@ -232,7 +232,7 @@ class CsvInput:
         return self._decoded_at_once()
 
     def _decoded_at_once(self) -> Generator[list[str], None, None]:
-        # The `csv` module wants line ends as they are: they may be a part of a quoted field.
+        # The `csv` module requires unchanged line ends: they may be a part of a quoted field.
         with opened(self._part.file) as stream, io.TextIOWrapper(stream, self._encoding, newline="") as text:
             number = size = 0
             try:
@@ -250,7 +250,7 @@ class CsvInput:
                 if block:
                     yield block
             except UnicodeDecodeError as error:
-                # Its error counts from some buffer's start. Reading the file as lines yields the line number.
+                # Its error counts from the start of a buffer. Reading the file as lines yields the line number.
                 if self._part.file.size is None:  # A pipe cannot be read again.
                     bad = error.object[error.start : error.end][:20]
                     problem = f"line {number + 1:,} or behind it: {bad!r} is not {self._encoding} ({error.reason})"
@@ -265,7 +265,7 @@ class CsvInput:
             number = given + place + 1
             if isinstance(block, Damaged) and place in bad:
                 self.damaged[number] = numbers.undecodable(block, place, number)
-            elif "\0" in line:  # Since Python 3.11, `csv` takes NUL characters, which only torn files hold.
+            elif "\0" in line:  # Since Python 3.11, `csv` accepts NUL characters, which only damaged files contain.
                 self.damaged[number] = _of_nul(self._part, number, line)
 
     def _cut_wide(self, block: list[str], given: int) -> list[str]:
@@ -290,7 +290,7 @@ class CsvInput:
         return found
 
     def _is_open(self, lines: Iterable[str]) -> bool:
-        """Return whether a quoted field continues behind some lines, of which the first begins a record."""
+        """Return whether a quoted field continues after lines, of which the first begins a record."""
         try:
             collections.deque(csv.reader(lines, **self._dialect), maxlen=0)
         except csv.Error as error:
@@ -336,7 +336,7 @@ class QuotedFields:
 
     def __init__(self, delimiter: str, quote: str) -> None:
         self._quote = quote
-        # With no character of a field before and behind. It begins with what is rare, to be found quickly.
+        # With no character of a field before and after. It begins with a rare character, for speed.
         nothing, inside = re.escape(quote * 2), f"[^{re.escape(delimiter)}\\r\\n]"
         self._nothing = re.compile(f"{nothing}(?<!{inside}{nothing})(?!{inside})")
         escaped, end = re.escape(quote), f"({re.escape(delimiter)}|\\Z)"
@@ -344,7 +344,7 @@ class QuotedFields:
         self._field = re.compile(f"(?:{quoted}|[^{re.escape(delimiter)}]*){end}")
 
     def may_be_around_nothing(self, text: str) -> bool:
-        """Return whether a field of some lines may have quotes and nothing between them."""
+        """Return whether a field of the lines may have quotes and nothing between them."""
         return self._nothing.search(text) is not None
 
     def around(self, text: str) -> list[bool]:

@@ -33,11 +33,11 @@ __all__ = ["CsvLines", "csv_columns"]
 
 
 def csv_columns(columns: Any) -> ColumnSelection | None:
-    """Return the columns of CSV by `columns=`; None stays None.
+    """Return the columns of CSV by `columns=`; None for None.
 
     Raises:
-        TypeError: it is neither a class with fields nor several names, or a field is of a type that no text becomes.
-        ValueError: there are none, or two of one name.
+        TypeError: it is neither a class with fields nor several names, or the type of a field has no text form.
+        ValueError: there are none, or a name occurs twice.
     """
     if not isinstance(columns, type) or not (is_typed_dict(columns) or field_names(columns)):
         return checked_columns(columns)
@@ -51,7 +51,7 @@ class CsvLines:
     """Each item as a row.
 
     Attributes:
-        wanted: the columns; unset, those of the first item of each file.
+        wanted: the columns; unset, the columns of the first item of each file.
     """
 
     wanted: ColumnSelection | None
@@ -78,14 +78,14 @@ class CsvOfFile:
         self._columns = columns
 
     def header(self, items: Sequence[Any]) -> str:
-        """Return the names of the columns; nothing if they are unset, and there is no item to take them from."""
+        """Return the names of the columns; empty if they are unset, and there is no item."""
         if not items and self._columns.wanted is None:
             return ""
         wanted = self._columns.begin(_rows(items[:1])[0] if items else None)
         return _header(wanted.names)
 
     def lines(self, items: Sequence[Any]) -> str:
-        """Return the rows of some items.
+        """Return the rows of items.
 
         Raises:
             TypeError: an item has other columns, or a value that CSV has no form for.
@@ -123,7 +123,7 @@ class CsvOfFile:
 
 
 def _rows(items: Sequence[Any]) -> Sequence[Any]:
-    """Return items of which columns are taken: pydantic models write themselves, since they also read themselves."""
+    """Return items with columns: pydantic models serialize themselves, since they also parse themselves."""
     if not any(map(is_model, set(map(type, items)))):
         return items
     return each(lambda item: dumped(item) if is_model(type(item)) else item, items)
@@ -137,7 +137,7 @@ def _fields(name: str, values: Sequence[Any], items: Sequence[Any]) -> Sequence[
         return values
     make = _FIELDS.get(kinds.pop()) if len(kinds) == 1 else None
     if make is not None:
-        with suppress(ValueError):  # One of the items is to blame, which is looked for below.
+        with suppress(ValueError):  # The failing item is searched below.
             return list(map(make, values))
     return each(lambda value, item: _field(name, value, item), items, values)
 
@@ -168,7 +168,7 @@ def _owner(item: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as a field; in quotes where a reader would see something else, or nothing."""
+    """Return a string as a field; in quotes if a reader would parse another value, or nothing."""
     if text and not _SPECIAL.search(text):
         return text
     if "\0" in text:
@@ -181,7 +181,7 @@ def _quoting(write: Callable[[Any], str]) -> Callable[[Any], str]:
 
 
 _PLAIN = (bool, int, float, Decimal, Fraction, date, time, datetime, timedelta, UUID, IPv4Address)
-"""Classes whose text is never empty and has no special character."""
+"""Classes whose text form is never empty and has no special character."""
 _FIELDS: dict[type, Callable[[Any], str]] = {
     type(None): lambda value: "",
     **{kind: form.write if kind in _PLAIN else _quoting(form.write) for kind, form in TEXT_FORMS.items()},
@@ -189,7 +189,7 @@ _FIELDS: dict[type, Callable[[Any], str]] = {
 
 
 def _check_unions(names: Sequence[str], columns: Sequence[Sequence[Any]], items: Sequence[Any]) -> None:
-    """Refuse values of unions whose text is that of another value."""
+    """Refuse values of unions whose text form is ambiguous."""
     kinds = set(map(type, items))
     for union in [union for kind in kinds for union in unions_of(kind, TEXTS) if union.name in names]:
         for value, item in zip(columns[names.index(union.name)], items, strict=True):

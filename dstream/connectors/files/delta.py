@@ -1,7 +1,7 @@
 """Output in a Delta table: data files with Delta's column types, and the commit of the driver.
 
-Tasks write under the names that files keep, since readers see what the log names and nothing else. So a commit moves
-nothing, and there is nothing to finish after one that died.
+Tasks write under the final names of files, since readers only see files that the log names. So a commit moves nothing,
+and an interrupted commit leaves nothing to finish.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class DeltaFormat(ColumnFormat):
 
 
 class DeltaContent(ParquetContent):
-    """The contents of one file, without columns that have nothing but None so far: readers take these for None."""
+    """The contents of one file, without columns that have only None so far: readers treat missing columns as None."""
 
     partitions: tuple[str, ...] = ()
     _left_out: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ class DeltaContent(ParquetContent):
 
 
 def _is_shown(form: ColumnType) -> bool:
-    """Return whether values have shown the type; that of a list of nothing is no type of Delta."""
+    """Return whether values have determined the type; the type of an empty list is no type of Delta."""
     return not form.is_open or isinstance(form, ListType | MapType | RecordType)
 
 
@@ -169,7 +169,7 @@ class DeltaTarget:
         place: its folder.
         label: the reducer as the user wrote it.
         writer: the writer of tasks, without its run.
-        replace: the files take the place of all earlier ones.
+        replace: the files replace all earlier ones.
         refuse: a table that has files already.
     """
 
@@ -188,8 +188,8 @@ class DeltaTarget:
         """Begin an epoch.
 
         Raises:
-            SinkError: the folder holds what it should not.
-            UnsupportedError: the table is one that is not understood.
+            SinkError: the folder has unexpected contents.
+            UnsupportedError: the table has unsupported features.
         """
         writer = replace(self.writer, run=uuid.uuid4().hex)
         begun = DeltaJob(self._log, FolderState(self.place), _app_id(job), epoch, self.replace, writer)
@@ -234,13 +234,13 @@ def _app_id(job: str | None) -> str | None:
 
 @dataclass(slots=True)
 class DeltaJob:
-    """One epoch of a job on its way into a table, in the driver.
+    """Transaction of one epoch of a job on a table, in the driver.
 
     Attributes:
-        log: that of the table.
+        log: the log of the table.
         folder: stores epochs without items, which are not in the log.
         app_id: the name of the job in the log; None if no other process may commit it.
-        replace: its files take the place of all earlier ones.
+        replace: its files replace all earlier ones.
     """
 
     log: SharedLog
@@ -282,11 +282,11 @@ class DeltaJob:
         # Before the log names them: what it names has to be on the disk, also if the machine fails.
         self._check_sizes(staged)
         with self.log.place.locked(), writing_to(self.folder.path):
-            # `is_done` reads the log anew, so that each attempt is checked against the commits of other programs.
+            # `is_done` reads the log again, so that each attempt is checked against the commits of other programs.
             while not self.is_done:
                 actions = self._actions(staged, columns)
                 if actions and not self.log.put(actions):
-                    continue  # Another program was first, which does not take the lock.
+                    continue  # Another program was first, which does not use the lock.
                 if not actions and self.app_id is not None:
                     self.folder.remember(Publication(record_of(self.app_id), self.epoch, (), ()))
                 self._files = [self.log.place.path_of(self._name(file)) for file in staged]
@@ -347,7 +347,7 @@ class DeltaJob:
             live = self.log.adds()
             for name in list(self.folder.seen()):
                 found = _OURS.fullmatch(name)
-                # A commit whose answer was lost may be in the log, and its files are then those of the table.
+                # A commit whose response was lost may be in the log, and its files then belong to the table.
                 if found and found[1] == self.writer.run and path_in_log(name) not in live:
                     with contextlib.suppress(OSError, SinkError):
                         self.log.place.delete(name)

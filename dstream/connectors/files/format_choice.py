@@ -36,8 +36,8 @@ def checked_format(
     """Return the format by the arguments of `to_files`.
 
     Raises:
-        TypeError: an argument is of another kind, or none that this format has.
-        ValueError: an argument is none of its choices.
+        TypeError: an argument has another type, or is not supported by this format.
+        ValueError: an argument is not one of its choices.
         LookupError: there is no such encoding.
         SetupError: the package that writes it is not installed.
     """
@@ -91,7 +91,7 @@ _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 
 
 def _suffixes(path: str) -> tuple[str, str]:
-    """Return the file name's ending of a format, and that of a compression; both in lower case, or empty."""
+    """Return the file name's endings of the format and of the compression, in lower case, or empty."""
     stem, ending = splitext(basename(path).lower())
     if ending in _COMPRESSIONS:
         return splitext(stem)[1], ending
@@ -99,7 +99,7 @@ def _suffixes(path: str) -> tuple[str, str]:
 
 
 def format_of_path(path: str, format: Any, compression: Any) -> tuple[Any, Any]:
-    """Return format and compression, those of the name where none is given.
+    """Return format and compression, by default from the name.
 
     Raises:
         ValueError: the name has no ending of a format, or contradicts an argument.

@@ -1,7 +1,7 @@
 """Formats of output files: the contract, compression, and lines of text and of JSON.
 
-A format is a value that travels to the tasks; for each file that a task writes it makes a `Content`. `csv_output`
-has the lines of CSV, `columnar_output` has Parquet and Avro.
+A format is a value that is sent to the tasks; for each file that a task writes it creates a `Content`. `csv_output` has
+the lines of CSV, `columnar_output` has Parquet and Avro.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class FileFormat(Protocol):
 
     @property
     def piece(self) -> int:
-        """The most items that a content receives at once."""
+        """The maximal number of items that a content receives at once."""
         ...
 
     @property
@@ -65,15 +65,15 @@ class FileFormat(Protocol):
         """Begin a file.
 
         Args:
-            file: takes the bytes.
-            limit: of the content, in bytes.
-            held: how many bytes may wait in memory until they are written.
+            file: receives the bytes.
+            limit: the size limit of the content, in bytes.
+            held: the maximal bytes to buffer in memory.
             known: the types of columns in the files of a task, by name.
         """
         ...
 
     def check_item(self, item: Any) -> None:
-        """Refuse an item that no file of this format accepts, whatever the others are; no function is called for it."""
+        """Refuse an item that no file of this format accepts, regardless of other items; calls no user function."""
         ...
 
 
@@ -81,12 +81,12 @@ class JoinedFormat(FileFormat, Protocol):
     """The contract of a format whose files can be joined into one."""
 
     def join(self, files: Iterable[IO[bytes]], columns: ColumnTypes, into: IO[bytes]) -> None:
-        """Write the items of some files of this format into one, in order.
+        """Write the items of files of this format into one, in order.
 
         Args:
             files: each complete, and read once.
-            columns: of each of them.
-            into: takes the bytes, and stays open.
+            columns: the columns of each of them.
+            into: receives the bytes, and remains open.
         """
         ...
 
@@ -95,26 +95,26 @@ class Content(Protocol):
     """The contents of a file that is being written."""
 
     def write(self, items: Sequence[Any]) -> int:
-        """Take items from the front; return how many fit. The first one always does."""
+        """Write the first items that fit; return their number. The first item always fits."""
         ...
 
     def finish(self) -> ColumnTypes:
-        """Write the buffered items, and the end of the file, which stays open; return the columns, none of lines."""
+        """Write the buffered items, and the end of the file, which remains open; return the columns, if it has any."""
         ...
 
     def discard(self) -> None:
-        """Leave it as it is: the file will be removed."""
+        """Do nothing: the file will be removed."""
         ...
 
 
 def compressed(file: IO[bytes], how: Compression | None) -> IO[bytes]:
-    """Return a file that writes into `file`, compressed. To close it completes it; `file` stays open."""
+    """Return a file that writes into `file`, compressed. Closing it completes it; `file` remains open."""
     if how is None:
         return kept_open(file)
     if how == "gz":
         import gzip
 
-        # The same items make the same bytes: no name and no time.
+        # The output is deterministic: no name and no time.
         return cast("IO[bytes]", gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0))
     if how == "bz2":
         import bz2
@@ -131,16 +131,16 @@ def compressed(file: IO[bytes], how: Compression | None) -> IO[bytes]:
 
 
 def decompressed(file: IO[bytes], how: Compression | None) -> IO[bytes]:
-    """Return a file that reads the bytes written to `compressed`; `file` stays open."""
+    """Return a file that reads the bytes written to `compressed`; `file` remains open."""
     if how is None:
         return file
-    from dstream.filesystem.access import decompressed_stream  # here: only joined files are read
+    from dstream.filesystem.access import decompressed_stream  # imported on use: only joined files are read
 
     return decompressed_stream(io.BufferedReader(_KeptReader(file)), f".{how}")
 
 
 def kept_open(file: IO[bytes]) -> IO[bytes]:
-    """Return a view of the file whose `close` leaves the file open."""
+    """Return a view of the file whose `close` does not close the file."""
     return cast("IO[bytes]", _Kept(file))
 
 
@@ -167,14 +167,14 @@ class _KeptReader(io.RawIOBase):
 
 
 class Lines(Protocol):
-    """Makes the lines of one file."""
+    """Maker of the lines of one file."""
 
     def header(self, items: Sequence[Any]) -> str:
         """Return the header before the lines of the first items, with its end."""
         ...
 
     def lines(self, items: Sequence[Any]) -> str:
-        """Return the lines of some items, each with its end."""
+        """Return the lines of items, each with its line end."""
         ...
 
     def escaped(self, items: Sequence[Any], encoding: str) -> str:
@@ -209,8 +209,8 @@ class LineFormat:
 
     Attributes:
         of: makes the lines.
-        ending: of the names of the files, before that of the compression.
-        encoding: of the file.
+        ending: the suffix of the names of the files, before the suffix of the compression.
+        encoding: the encoding of the file.
     """
 
     of: LinesOfFiles
@@ -222,7 +222,7 @@ class LineFormat:
 
     @property
     def suffix(self) -> str:
-        """The ending of the format, and that of the compression."""
+        """The suffixes of the format and of the compression."""
         return self.ending + (f".{self.compression}" if self.compression else "")
 
     @property
@@ -231,18 +231,18 @@ class LineFormat:
         return self.of.is_known
 
     def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> LineContent:
-        """Begin a file; the limit is that of the bytes before they are compressed. No bytes are buffered."""
+        """Begin a file; the limit applies to the uncompressed bytes. No bytes are buffered."""
         return LineContent(self.of.begun(), self.encoding, compressed(file, self.compression), limit)
 
     def check_item(self, item: Any) -> None:
-        """Refuse an item that makes no line. To make the text of one is a function of the user's."""
+        """Refuse an item that makes no line. Its string may come from a function of the user's."""
         if not isinstance(self.of, TextLines):
             self.of.begun().lines([item])
 
     def join(self, files: Iterable[IO[bytes]], columns: ColumnTypes, into: IO[bytes]) -> None:
-        """Put them one behind another, each but the first without its header and its byte order mark.
+        """Concatenate them, each but the first without its header and its byte order mark.
 
-        Compressed ones stay as they are, but for those that begin with either: they are compressed anew.
+        Compressed files are copied, unless they begin with either: these are compressed again.
         """
         opening = self._opening(columns)
         for number, file in enumerate(files):
@@ -259,14 +259,14 @@ class LineFormat:
             rest.close()
 
     def _opening(self, columns: ColumnTypes) -> bytes:
-        """Return the first bytes of a file, whatever its items are."""
+        """Return the first bytes of a file, which do not depend on its items."""
         header = self.of.heading(columns)
         header = _MARK + header if header.startswith(_MARK) and self._is_utf8() else header
         # The encoder begins with the byte order mark that an encoding such as UTF-16 has.
         return codecs.getincrementalencoder(self.encoding)().encode(header)
 
     def _doubled_mark(self, file: IO[bytes]) -> bytes:
-        """Return the byte order mark of a file whose first item begins with another one; nothing otherwise."""
+        """Return the byte order mark of a file whose first item begins with another one; otherwise empty."""
         mark = _MARK.encode()
         if not self._is_utf8():
             return b""
@@ -279,7 +279,7 @@ class LineFormat:
 
 
 _MARK = "\ufeff"
-"""The byte order mark, which may begin a text, too."""
+"""The byte order mark, which a string may begin with, too."""
 
 
 class LineContent:
@@ -294,10 +294,10 @@ class LineContent:
         self._size = 0
 
     def write(self, items: Sequence[Any]) -> int:
-        """Write the first items, as many as fit.
+        """Write the first items that fit.
 
         Raises:
-            UnicodeEncodeError: the encoding has no bytes for a character of a text.
+            UnicodeEncodeError: the encoding cannot represent a character of a string.
         """
         # An encoder writes a byte order mark once: items that do not fit must not count as written.
         state = self._encoder.getstate()
@@ -316,7 +316,7 @@ class LineContent:
         header = "" if self._size else self._lines.header(items)
         lines = header + self._lines.lines(items)
         if not self._size and lines.startswith(_MARK) and codecs.lookup(self._encoding).name == "utf-8":
-            lines = _MARK + lines  # Readers drop the first one, which would be that of the item.
+            lines = _MARK + lines  # Readers drop the first mark, which would belong to the item.
         state = self._encoder.getstate()
         try:
             return self._encoder.encode(readable(lines, self._encoding))
@@ -343,10 +343,10 @@ class JsonLines(UnnamedLines):
     """Each item as a line of JSON. Characters that the encoding has not are written as escapes."""
 
     def lines(self, items: Sequence[Any]) -> str:
-        """Return the lines of some items, each with its end.
+        """Return the lines of items, each with its line end.
 
         Raises:
-            TypeError: an item holds what JSON has not.
+            TypeError: an item contains a value that JSON cannot represent.
         """
         return "\n".join([*each(_one_line, items), ""])
 
@@ -366,5 +366,5 @@ def _plain_item(item: Any) -> Any:
         raise TypeError(str(error)) from error.__cause__
 
 
-# `json.dumps` makes a new encoder in each call that has such an argument (CPython 3.11).
+# `json.dumps` creates a new encoder in each call with such an argument (CPython 3.11).
 _ENCODER = json.JSONEncoder(ensure_ascii=False)

@@ -62,11 +62,11 @@ def is_divisible(file: File, encoding: str) -> bool:
 
 @functools.cache
 def splits_at_newlines(encoding: str) -> bool:
-    r"""Return whether text in this encoding can be cut behind every byte b"\n" and decoded piece by piece.
+    r"""Return whether text in this encoding can be cut after every byte b"\n" and decoded piece by piece.
 
-    That holds if each byte of ASCII is its character when it is alone (so UTF-16, EBCDIC and
-    the stateful ISO-2022 codes fail), and if a newline behind any other byte, or behind any two, is
-    still a newline (so it is never the tail of a longer character).
+    This is true if each single byte of ASCII is its character (so UTF-16, EBCDIC and the stateful ISO-2022 codes fail),
+    and if a newline after any other byte, or after any two, is still a newline (so it is never the tail of a longer
+    character).
     """
     try:
         if any(bytes([byte]).decode(encoding) != chr(byte) for byte in range(128)):
@@ -78,19 +78,19 @@ def splits_at_newlines(encoding: str) -> bool:
 
 
 def _every_lead() -> bytes:
-    """Return every byte above ASCII, alone and before every other byte, each time with a newline behind."""
+    """Return every byte above ASCII, alone and before every other byte, each followed by a newline."""
     leads = [bytes([lead]) for lead in range(128, 256)]
     tails = [b"", *(bytes([tail]) for tail in range(256) if tail != 0x0A)]
     return b"".join(lead + tail + b"\n" for lead in leads for tail in tails)
 
 
 class Damaged(list[str]):
-    r"""The lines of a block, of which some are not in the encoding; their bad bytes are written as `\xe9`.
+    r"""The lines of a block, some of which cannot be decoded; their bad bytes are escaped as `\xe9`.
 
     Attributes:
-        bad: the places of these lines.
-        error: the reason why the first of them is bad, as a rule that of the decoder.
-        byte: where in the file that is.
+        bad: the indexes of these lines.
+        error: the reason why the first of them is bad, usually from the decoder.
+        byte: its offset in the file.
     """
 
     def __init__(self, lines: Iterable[str], bad: Iterable[int], error: ValueError, byte: int) -> None:
@@ -104,7 +104,7 @@ class TooLong(Damaged):
     """A line of more bytes than the bound, cut.
 
     Attributes:
-        has_quote: whether the whole line has a quote.
+        has_quote: whether the complete line has a quote.
     """
 
     def __init__(self, line: str, most: int, byte: int, has_quote: bool) -> None:
@@ -128,7 +128,7 @@ class LineNumbers:
         return self._before + line
 
     def undecodable(self, block: Damaged, place: int, line: int) -> Misread:
-        """Return the report on a damaged line, by its place in its block."""
+        """Return the report on a damaged line, by its index in its block."""
         problem, text = block.error, block[place].rstrip("\r\n")
         if not isinstance(problem, UnicodeDecodeError):
             return misread_at(self.part.file, lambda: self.number(line), text, problem, f" {problem}")
@@ -148,12 +148,12 @@ class LineNumbers:
 def line_blocks(part: Part, encoding: str, most: int = MAX_RECORD) -> Iterator[list[str]]:
     r"""Yield the lines of a part in lists, one for each block of the file.
 
-    Lines end with "\n", "\r\n" or "\r". Bytes are cut at b"\n" only, so a "\r\n" is never torn. If
-    the encoding does not allow that, the part is a whole file and is decoded from the start.
+    Lines end with "\n", "\r\n" or "\r". Bytes are cut at b"\n" only, so a "\r\n" is never split. If the encoding does
+    not allow that, the part is a complete file and is decoded from the start.
 
     Raises:
-        SourceError: the file cannot be read, not decoded, or has a line of more bytes than `most`; the lines before
-            are given first.
+        SourceError: the file cannot be read, not decoded, or has a line of more bytes than `most`; earlier lines are
+            yielded first.
     """
     given = 0
     for block in blocks_of_lines(part, encoding, most):
@@ -162,7 +162,7 @@ def line_blocks(part: Part, encoding: str, most: int = MAX_RECORD) -> Iterator[l
 
 
 def undamaged(block: list[str], numbers: LineNumbers, given: int) -> Iterator[list[str]]:
-    """Yield the lines of a block, behind `given` others of the part, up to one not in the encoding, or too long.
+    """Yield the lines of a block, after `given` others of the part, up to one that cannot be decoded, or is too long.
 
     Raises:
         SourceError: there is such a line.
@@ -179,7 +179,7 @@ def encoded_blocks(part: Part, encoding: str, most: int = MAX_RECORD) -> Iterato
     """Yield the same blocks, as bytes where these are ASCII or UTF-8, of which lines are made on demand.
 
     Raises:
-        SourceError: the file cannot be read, or not decoded; the lines before are given first.
+        SourceError: the file cannot be read, or not decoded; earlier lines are yielded first.
     """
     if not is_like_ascii(encoding) or part.file.size is None:
         yield from line_blocks(part, encoding, most)
@@ -193,7 +193,7 @@ def encoded_blocks(part: Part, encoding: str, most: int = MAX_RECORD) -> Iterato
 
 
 _LIKE_ASCII = frozenset({"utf-8", "utf-8-sig", "ascii", "iso8859-1", "cp1252"})
-"""Encodings in which bytes below 128 are characters of ASCII, whatever is beside them."""
+"""Encodings in which bytes below 128 are always characters of ASCII."""
 
 
 def _encoded(piece: bytes, codec: str) -> Sequence[str]:
@@ -233,7 +233,7 @@ def whole_lines(part: Part, encoding: str, most: int, quote: str) -> Generator[l
 
 
 def is_like_ascii(encoding: str) -> bool:
-    """Return whether bytes below 128 are ASCII in this encoding, and text becomes UTF-8 without a loss."""
+    """Return whether bytes below 128 are ASCII in this encoding, and text can be converted to UTF-8 losslessly."""
     return codecs.lookup(encoding).name in _LIKE_ASCII
 
 
@@ -264,19 +264,19 @@ def blocks_of_text(
 
 
 _TEXT_BLOCK = 4 * BLOCK
-"""Bytes of a block that is read in columns: about as many rows as stay in the cache of a core.
+"""Bytes of a block that is read in columns: its rows fit into the cache of a core.
 
-From 1 MiB on (`give_back_large_blocks`) a worker gets fresh pages for each block, and for its text, 0.4 ms for each.
+From 1 MiB on (`give_back_large_blocks`) a worker needs fresh pages for each block, and for its text, 0.4 ms for each.
 """
 
 
 def lines_of_text(text: bytes, *, with_ends: bool) -> list[str]:
-    """Return the lines of a block of text, with or without the line ends that they have."""
+    """Return the lines of a block of text, with or without their line ends."""
     return (_lines_as_they_are if with_ends else _lines)(text.decode())
 
 
 def lists_of_text(text: bytes) -> Iterator[list[str]]:
-    """Yield the lines of a block without their ends, in lists of so few that they are in the cache when one is used."""
+    """Yield the lines of a block without their ends, in lists that fit into the cache."""
     start = 0
     while start < len(text):
         end = text.find(b"\n", start + _PIECE) + 1 or len(text)
@@ -320,7 +320,7 @@ def _pieces_of_lines(
             try:
                 yield lines(piece.decode(codec)) if encoded is None else encoded(piece, codec)
             except UnicodeDecodeError as error:
-                bad = len(piece) - len(error.object) + error.start  # UTF-8-sig counts from behind its mark.
+                bad = len(piece) - len(error.object) + error.start  # UTF-8-sig counts from after its mark.
                 yield _damaged(piece, codec, lines, error, offset + bad)
 
 
@@ -329,7 +329,7 @@ def _damaged(
 ) -> Damaged:
     r"""Find the bad lines: they look different with their bad bytes shown and replaced.
 
-    Left out, such a byte would leave an empty line, or join a "\r" before it to a "\n" behind it.
+    Omitted, such a byte would leave an empty line, or join a "\r" before it to a "\n" after it.
     """
     shown, replaced = (lines(piece.decode(codec, errors)) for errors in ("backslashreplace", "replace"))
     pairs = zip(shown, replaced, strict=True)
@@ -342,7 +342,7 @@ def from_the_start(encoding: str) -> str:
 
 
 def _past_the_start(encoding: str) -> str:
-    """Return the encoding behind the start of a file, where no byte order mark is dropped."""
+    """Return the encoding after the start of a file, where no byte order mark is dropped."""
     return "utf-8" if codecs.lookup(encoding).name == "utf-8-sig" else encoding
 
 
@@ -358,7 +358,7 @@ def _lines_as_they_are(text: str) -> list[str]:
 
 
 def _ended(text: str) -> list[str]:
-    """Return the lines of a text, without one that has not ended."""
+    """Return the complete lines of a text."""
     return _one_kind_of_end(text).split("\n")[:-1]
 
 
@@ -372,7 +372,7 @@ def _whole_file_of_lines(file: File, encoding: str, most: int) -> Iterator[list[
     with opened(file) as stream:
         while True:
             block = stream.read(BLOCK)
-            # A decoder that fails returns nothing of its block: lines before a bad byte are decoded again from here.
+            # A failed decoder returns nothing of its block: lines before a bad byte are decoded again from here.
             state = decoder.getstate()
             offset += len(block)
             try:
@@ -405,7 +405,7 @@ def _short(lines: list[str], file: File, given: int, most: int) -> Iterator[list
 
 
 def too_long(file: File, number: int, text: str, most: int) -> SourceError:
-    """Return the error of a line with too many characters, behind which no line is looked for."""
+    """Return the error of a line with too many characters, after which reading stops."""
     description = f" has more than max_record={most:,} characters"
     return misread_at(file, lambda: number, text, ValueError(description[1:]), description).error()
 
@@ -447,7 +447,8 @@ _NO_TEXT = (
 def _advice(encoding: str, data: bytes) -> str:
     """Return advice on bytes that are not in an encoding.
 
-    None that takes every byte is named, as latin-1 does: it makes control characters of the quotes of Windows.
+    Encodings that accept every byte, such as latin-1, are not suggested: they decode the quotes of Windows as control
+    characters.
     """
     tried = codecs.lookup(encoding).name.removesuffix("-sig")
     text = data.decode("utf-8", "replace")

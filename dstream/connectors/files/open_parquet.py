@@ -1,6 +1,6 @@
 """Row groups of Parquet files: opening, batches within a memory bound, decoded sizes.
 
-A dictionary holds a value once, however many rows have it: 50 kB of a file may be gigabytes of rows.
+A dictionary contains a value once for any number of rows: 50 kB of a file may be gigabytes of rows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 
 
 LARGEST_ROW = 1 << 30
-"""The most bytes that a row may take: one that is a list may have a value of a dictionary a million times."""
+"""The maximal bytes of a row: a list may contain a value of a dictionary a million times."""
 _LARGEST_SEARCHED = 16 << 20
 """The values of larger dictionaries are not looked at one by one: one may be as large as all."""
 
@@ -58,7 +58,7 @@ def largest_value(source: Any, chunk: Any, enough: int) -> int:
     if whole <= enough:
         return whole
     start = chunk.data_page_offset
-    # Some writers leave the offset out: the dictionary is first.
+    # Some writers omit the offset: the dictionary is first.
     if chunk.has_dictionary_page and chunk.dictionary_page_offset:
         start = min(start, chunk.dictionary_page_offset)
     page = _dictionary_page(source.read_at(_HEADER, start))
@@ -78,11 +78,11 @@ class _Page(NamedTuple):
 
 
 _HEADER = 64
-"""The header of a dictionary has some 25 bytes."""
+"""The header of a dictionary has about 25 bytes."""
 
 
 def _dictionary_page(head: bytes) -> _Page | None:
-    """Return the page that begins with some bytes, None if it is no dictionary.
+    """Return the page that begins with these bytes, None if it is no dictionary.
 
     The header is a struct of Thrift in its compact protocol: the kind of the page, 2 for dictionaries, its size, its
     stored size, perhaps a checksum, and a struct: the number of values, their encoding, and whether they are sorted.
@@ -104,7 +104,7 @@ def _dictionary_page(head: bytes) -> _Page | None:
 
 _INT = 0x15
 _FIELDS = (_INT, 0x11, 0x12, 0x3C, 0x4C)
-"""The first byte of the next field: an int, true, false, and a struct behind a checksum and without one."""
+"""The first byte of the next field: an int, true, false, and a struct after a checksum and without one."""
 
 
 def _varint(head: bytes, place: int) -> tuple[int, int]:
@@ -129,7 +129,7 @@ def _decompressed(stored: bytes, codec: str, size: int) -> bytes | None:
 
 
 def longest_of_page(page: bytes) -> int | None:
-    r"""Return the size of the longest value of a page, where each is behind its size in four bytes; None if it is torn.
+    r"""Return the size of the longest value of a page, each preceded by its size in four bytes; None if truncated.
 
     Example:
         >>> longest_of_page(b"\2\0\0\0ab\0\0\0\0\1\0\0\0c")
@@ -140,7 +140,7 @@ def longest_of_page(page: bytes) -> int | None:
 
 
 def _longest_of_texts(page: bytes) -> int | None:
-    """Return the longest size of texts without NUL, None of others: zeros are then in sizes alone. 15 times as fast."""
+    """Return the longest size of strings without NUL, otherwise None: then only sizes have zeros. 15 times as fast."""
     import numpy as np
 
     content = np.frombuffer(page, np.uint8)
@@ -165,15 +165,15 @@ def _longest_one_by_one(page: bytes) -> int | None:
 
 
 def pieces(columns: list[Any], size: int, most: int) -> Iterator[slice]:
-    """Yield stretches of rows that take at most `most` bytes with the values of their dictionaries, or are one row.
+    """Yield ranges of rows that take at most `most` bytes with the values of their dictionaries, or are one row.
 
     Args:
         columns: arrays of all rows.
-        size: how many rows there are.
-        most: how many bytes.
+        size: the number of rows.
+        most: the maximal number of bytes.
 
     Raises:
-        OverflowError: a row takes more than 1 GiB; its place is the argument.
+        OverflowError: a row takes more than 1 GiB; its index is the argument.
     """
     import numpy as np
 
@@ -191,7 +191,7 @@ def pieces(columns: list[Any], size: int, most: int) -> Iterator[slice]:
 
 
 def _bound(column: Any) -> int:
-    """Return how many bytes the values of dictionaries take at most in an array, at no cost."""
+    """Return a cheap upper bound of the bytes of the values of dictionaries in an array."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -203,7 +203,7 @@ def _bound(column: Any) -> int:
 
 
 def row_bytes(column: Any) -> Any:
-    """Return how many bytes the values of dictionaries take in each row of an array, as an array of NumPy."""
+    """Return the bytes of the values of dictionaries in each row of an array, as an array of NumPy."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -244,7 +244,7 @@ def _lengths(column: Any) -> Any:
 
 
 def has_dictionary(kind: Any) -> bool:
-    """Return whether values of a type are in dictionaries, or have some that are.
+    """Return whether values of a type, or nested values, are in dictionaries.
 
     Example:
         >>> import pyarrow as pa
@@ -260,14 +260,14 @@ def has_dictionary(kind: Any) -> bool:
 DECODED_BYTES = 64 << 20
 """The decoded bytes of a batch of rows whose values are in dictionaries, unless that is one row."""
 _FEWER_ROWS = 1_024
-"""A batch may have so few rows at no cost; where it had to have less, values stay in dictionaries."""
+"""A batch of at least this size has no overhead; instead of a smaller one, values remain in dictionaries."""
 _FEW_BYTES = 1 << 28
-"""Columns of numbers are not counted apart if all together take no more."""
+"""Columns of numbers are not measured individually if their total is smaller."""
 
 
 @record
 class RowGroup:
-    """A row group of a file, the number of rows before it, and that of a batch."""
+    """A row group of a file, the number of rows before it, and the number of rows of a batch."""
 
     file: File
     index: int
@@ -316,7 +316,7 @@ class OpenParquet:
         return found
 
     def most_of_numbers(self, group: int, rows: int, names: Iterable[str]) -> int:
-        """Return a bound on the bytes of some columns of a row group: 8 for each value, or the bound of its type."""
+        """Return a bound on the bytes of columns of a row group: 8 for each value, or the bound of its type."""
         most = self._row_of_numbers * rows
         if self.has_lists or most > _FEW_BYTES:
             most = sum(each.num_values * self._widths[each.path_in_schema] for each in self.chunks(group, names))
@@ -351,7 +351,7 @@ class OpenParquet:
         )
 
     def with_dictionaries(self, paths: Iterable[str]) -> Any:
-        """Return the `ParquetFile` with values that stay in dictionaries where a path leads to texts or bytes."""
+        """Return the `ParquetFile` that retains the dictionaries of strings or bytes at `paths`."""
         names = list(paths)
         return type(self.file)(
             self.source, metadata=self.file.metadata, read_dictionary=names, page_checksum_verification=True
@@ -392,16 +392,16 @@ def misread_row(file: File, number: int, row: dict[str, Any], problem: DecodeErr
 def batches(parquet: OpenParquet, groups: Sequence[RowGroup], columns: Sequence[str]) -> Iterator[Any]:
     """Yield the rows of row groups in Arrow batches.
 
-    Where a dictionary has such large values that the rows of a batch may take more than `DECODED_BYTES` with them, a
-    batch has fewer rows. Where these were less than `_FEWER_ROWS`, the values stay in dictionaries, and a batch has
-    only as many rows as take no more when they are decoded, or one.
+    If the values of a dictionary are so large that the rows of a batch may take more than `DECODED_BYTES` with them, a
+    batch has fewer rows. Below `_FEWER_ROWS`, the values remain in dictionaries, and a batch has only rows that fit
+    when they are decoded, at least one.
 
     Raises:
         SourceError: a row takes more than 1 GiB with these values.
     """
     rows = min(group.batch_rows for group in groups)
     together: list[RowGroup] = []
-    most = 1  # The first rows are decoded after a look at one dictionary, and the others soon.
+    most = 1  # The first rows are decoded after reading one dictionary, and the others soon.
     for group in groups:
         large = _Large([], rows) if _is_small(parquet, group, rows) else _large_values(parquet, group, columns, rows)
         if is_usual := large.rows == rows:
@@ -418,14 +418,14 @@ def batches(parquet: OpenParquet, groups: Sequence[RowGroup], columns: Sequence[
 
 
 class _Large(NamedTuple):
-    """The reading of a row group: which of its large values stay in dictionaries, and the rows of a batch."""
+    """The reading of a row group: the large values that remain in dictionaries, and the rows of a batch."""
 
     paths: list[str]
     rows: int
 
 
 def _is_small(parquet: OpenParquet, group: RowGroup, rows: int) -> bool:
-    """Return whether the rows of a batch take few bytes even if each had all values of its row group."""
+    """Return whether the rows of a batch are small even if each had all values of its row group."""
     metadata = parquet.file.metadata.row_group(group.index)
     least = min(rows, metadata.num_rows) * metadata.total_byte_size
     return not metadata.num_rows or (least <= DECODED_BYTES and not parquet.has_lists)
@@ -437,7 +437,7 @@ def _read(
     if not groups:
         return ()
     indices = [group.index for group in groups]
-    # Arrow takes the name of a column for that of a part of another one, too: "a.b" for the b of a.
+    # Arrow also interprets the name of a column as a path: "a.b" as the b of a.
     found = (batch.select(columns) for batch in file.iter_batches(rows, indices, columns))
     times = [name for name in parquet.int96 if name in columns]
     if not times:
@@ -458,13 +458,13 @@ def _cut(parquet: OpenParquet, file: Any, group: RowGroup, columns: Sequence[str
 
 
 def too_large(file: File, number: int) -> SourceError:
-    """Return the error for a row that takes more memory than any may."""
+    """Return the error for a row that exceeds the memory limit."""
     problem = f"row {number} takes more than {LARGEST_ROW:,} bytes with the values of its dictionaries"
     return SourceError(f"{file.name}, {problem}; read other columns with columns=")
 
 
 def _large_values(parquet: OpenParquet, group: RowGroup, columns: Sequence[str], rows: int) -> _Large:
-    """Look into the dictionaries of a row group how it is read."""
+    """Determine from the dictionaries of a row group how it is read."""
     metadata = parquet.file.metadata.row_group(group.index)
     chunks = [each for each in parquet.chunks(group.index, columns) if each.physical_type == "BYTE_ARRAY"]
     of_batch = min(rows, metadata.num_rows)
@@ -475,7 +475,7 @@ def _large_values(parquet: OpenParquet, group: RowGroup, columns: Sequence[str],
         enough = DECODED_BYTES // len(chunks) // max(1, values)
         largest = largest_value(parquet.source, chunk, enough)
         together += largest * values
-        # A list may have all values of the row group, whatever lists have on average.
+        # A list may have all values of the row group, regardless of the average.
         has_uneven = chunk.num_values > metadata.num_rows and largest * chunk.num_values > LARGEST_ROW
         is_uneven |= has_uneven
         if largest > enough or has_uneven:

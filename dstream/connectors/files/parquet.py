@@ -48,25 +48,25 @@ __all__ = ["ParquetReader", "rows_of_group"]
 
 
 _FIRST_ROWS, _ROWS = 4_096, 32_768
-"""Rows of numbers that stay in the cache of a core. The first block is small, for readers of one item."""
+"""Rows of numbers that fit into the cache of a core. The first block is small, for readers of one item."""
 _GROUP_BYTES = 64 << 20
-"""The bytes up to which columns of a row group are read as a whole; a larger one is read in batches."""
+"""The maximal bytes of a row group that is read as a whole; a larger one is read in batches."""
 _GROUP_NUMBERS = 1 << 30
 """The same of the bytes that its numbers have when they are decoded."""
 _GROUP_DECODED = 256 << 20
-"""The bytes up to which the columns of a row group are decoded as a whole; values of others stay in dictionaries."""
+"""The maximal bytes of columns of a row group that are decoded as a whole; others remain in dictionaries."""
 
 
 def rows_of_group(
     parquet: OpenParquet, group: RowGroup, names: Sequence[str], form: ItemDecoder | None
 ) -> Iterator[ArrowRows] | None:
-    """Return the rows of a row group in columns; None if one of them may be no item, or there are no columns.
+    """Return the rows of a row group in columns; None if a row may be invalid, or there are no columns.
 
     Args:
         parquet: the open file.
-        group: which one.
-        names: those of the columns that items are made of.
-        form: that of the items, whose parts are plain; None for dictionaries.
+        group: the row group.
+        names: the names of the columns of items.
+        form: the decoder of the items, whose parts are plain; None for dictionaries.
     """
     whole = _ColumnsOfGroup(parquet, group)
     rows = rows_maker(form, names, whole)
@@ -83,7 +83,7 @@ def rows_of_group(
 
 @record
 class BlockOfGroup:
-    """Some rows of a row group whose columns are read as a whole: the reference by which they are read again."""
+    """Reference to rows of a row group whose columns are read as a whole, by which they are read again."""
 
     group: RowGroup
     names: tuple[str, ...]
@@ -117,12 +117,12 @@ class BlockOfGroup:
         return replace(found, again=self)
 
     def changed(self) -> SourceError:
-        """Return the error for a file that was written anew."""
+        """Return the error for a file that was rewritten."""
         return SourceError(f"{self.group.file.name} was changed while it was read: write a new file in its place")
 
 
 _Apart = Callable[[Any], Sequence[Any]]
-"""Divides places of rows into those whose items are made together."""
+"""Function that divides positions of rows into batches whose items are made together."""
 
 
 def _rows_of_batches(read: Iterable[Any], rows: RowsMaker, most: int) -> Iterator[tuple[int, ArrowRows, _Apart]]:
@@ -137,7 +137,7 @@ def _of_batch(batch: Any, name: str) -> Any:
 
 
 def _of_group(group: RowGroup, whole: _ColumnsOfGroup, start: int, rows: ArrowRows, apart: _Apart) -> ArrowRows:
-    """Return rows whose parts and items name their place in an error, whenever they are made."""
+    """Return rows whose parts and items name their location in an error."""
     parts = {each: partial(_part, group.file.name, whole, each, part) for each, part in rows.parts.items()}
     return replace(rows, parts=parts, items=partial(_items, group.file, group.before + start + 1, rows.items, apart))
 
@@ -148,7 +148,7 @@ def _part(file: str, whole: _ColumnsOfGroup, name: str, part: Callable[[], Any])
 
 
 def _decoded(values: Any, kind: Callable[[], Any]) -> Any:
-    """Return values out of their dictionary unless their column has them there; None if they take too many bytes."""
+    """Return decoded values unless their column has a dictionary; None if they take too many bytes."""
     import pyarrow as pa
 
     if not has_dictionary(values.type):
@@ -171,7 +171,7 @@ def _items(file: File, first: int, items: Callable[[Any], Iterable[Any]], apart:
 
 
 def _made(file: File, first: int, items: Callable[[Any], Iterable[Any]], places: Any) -> Iterable[Any]:
-    with reading(file.name):  # What cannot be decoded fails here: behind it, rows become items one by one.
+    with reading(file.name):  # Invalid values fail here: afterwards, rows become items one by one.
         try:
             return items(places)
         except UnreadPlace as unread:
@@ -191,8 +191,8 @@ class _ColumnsOfGroup:
     """The columns of a row group, each read on first use.
 
     Attributes:
-        rows: how many there are.
-        bytes: how many the columns take without compression.
+        rows: the number of rows.
+        bytes: the uncompressed size of the columns.
     """
 
     def __init__(self, parquet: OpenParquet, group: RowGroup) -> None:
@@ -207,7 +207,7 @@ class _ColumnsOfGroup:
     def column(self, name: str) -> Any:
         """Return a column of all rows."""
         if name not in self._columns:
-            if self._parquet.file.closed:  # A caller has kept rows until the split was read.
+            if self._parquet.file.closed:  # A caller has retained rows until the split was read.
                 with opened_parquet(self._group.file) as parquet:
                     self._columns[name] = self._read(parquet, name)
             else:
@@ -215,7 +215,7 @@ class _ColumnsOfGroup:
         return self._columns[name]
 
     def _read(self, parquet: OpenParquet, name: str) -> Any:
-        """Return a column; its values stay in dictionaries if they would take too many bytes without."""
+        """Return a column; its values remain in dictionaries if they would take too many bytes otherwise."""
         group = self._group.index
         large = self._large(parquet, name)
         if not large.paths:
@@ -229,7 +229,7 @@ class _ColumnsOfGroup:
         return in_usual_layout(in_microseconds(column))
 
     def _large(self, parquet: OpenParquet, name: str) -> _Large:
-        """Return the dictionaries of a column if its values may take too many bytes without them."""
+        """Return the dictionaries of a column if its decoded values may take too many bytes."""
         most = max(0, self._room)
         # Where rows that have all values of the row group are within the bound, no dictionary need be looked at.
         if self.bytes * self.rows <= most and not parquet.has_lists:
@@ -244,7 +244,7 @@ class _ColumnsOfGroup:
         return _Large(found if is_large else [], together, are_lists)
 
     def _within_room(self, parquet: Any, name: str, large: _Large) -> Any:
-        """Return a column that takes no more bytes than there is room for, None if it takes more."""
+        """Return a column that fits into the remaining memory, otherwise None."""
         import pyarrow as pa
 
         if large.are_lists and large.bytes > LARGEST_ROW:  # One row may have all of them.
@@ -256,10 +256,10 @@ class _ColumnsOfGroup:
             room -= found[-1].nbytes
             if room < 0:
                 return None
-        return pa.chunked_array(found)  # A block is in one of the chunks, or in a few small ones.
+        return pa.chunked_array(found)  # A block is in one chunk, or in a few small ones.
 
     def apart(self, names: Sequence[str], start: int, size: int, places: Any) -> Sequence[Any]:
-        """Divide places of a block into those whose rows take few bytes without dictionaries.
+        """Divide positions of a block into batches whose decoded rows are small.
 
         Raises:
             OverflowError: a row takes more than 1 GiB; its place is the argument.
@@ -278,7 +278,7 @@ class _ColumnsOfGroup:
         return [places[few] for few in found]
 
     def has_times_of_python(self, names: Sequence[str]) -> bool:
-        """Look into columns of nanoseconds whether all of them are whole microseconds; these columns are read."""
+        """Return whether all values of columns of nanoseconds are whole microseconds; these columns are read."""
         import pyarrow as pa
 
         with_some = [name for name in names if has_nanoseconds(self.type_of(name))]
@@ -296,7 +296,7 @@ class _ColumnsOfGroup:
         return usual_type(self._parquet.file.schema_arrow.field(name).type)
 
     def may_hold_nulls(self, name: str) -> bool:
-        """Return whether a column may hold nulls, from the metadata if they contain it."""
+        """Return whether a column may contain nulls, from the metadata if available."""
         if not self._parquet.file.schema_arrow.field(name).nullable:
             return False
         group = self._parquet.file.metadata.row_group(self._group.index)
@@ -410,7 +410,7 @@ class ParquetReader:
         return _Rows(names, [dict(zip(names, row, strict=True)) for row in rows] if self.form is None else rows)
 
     def _names(self, there: Sequence[str]) -> Sequence[str]:
-        """Return the columns to read: those that are asked for, or those of the fields."""
+        """Return the columns to read: the requested columns, or the columns of the fields."""
         return names_read(self.form, there) if self.columns is None else self.columns
 
     def _made(self, rows: _Rows | UnreadRow, number: int, file: File, misread: OnMisread) -> Iterable[Any]:
@@ -443,7 +443,7 @@ def _by_file(groups: Iterable[RowGroup]) -> Iterator[RowGroups]:
 
 
 def _fixed_bytes(schema: Any) -> int:
-    """Return how many bytes a row takes in columns of bytes of a fixed length, be they in a dictionary or absent."""
+    """Return the bytes of a row in columns of bytes of a fixed length, even if dictionary-encoded or absent."""
     columns = map(schema.column, range(len(schema)))
     return sum(each.length for each in columns if each.physical_type == "FIXED_LEN_BYTE_ARRAY")
 

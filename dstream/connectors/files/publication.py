@@ -1,11 +1,11 @@
 """State of an output folder, receipts of staged files, and their publication in one commit.
 
-What readers see: `<name>-<commit>-<part>.<suffix>`, each of them a complete file from its first moment on, and
-`_SUCCESS`, a JSON object whose `files` are the names of all files of all finished commits, in order. `_SUCCESS` is
-replaced in one step: a reader of the files that it lists reads all of a commit or nothing of it.
+Visible to readers: `<name>-<commit>-<part>.<suffix>`, each of them always a complete file, and `_SUCCESS`, a JSON
+object whose `files` are the names of all files of all finished commits, in order. `_SUCCESS` is replaced atomically: a
+reader of the files that it lists reads all of a commit or nothing of it.
 
-What they do not see, in `.dstream`: the files that tasks write; for each job the last epoch that was committed, and
-what it holds back; and during a commit its journal, with the names that files get.
+Hidden, in `.dstream`: the files that tasks write; for each job the last committed epoch, and its deferred files; and
+during a commit its journal, with the final names of files.
 
 The journal is the commit. If a process dies after it wrote that, the next commit into the folder finishes it first; if
 it dies before, nothing happened. One commit at a time has a lock of the folder.
@@ -64,10 +64,10 @@ class Publication:
     """The files that a commit makes visible.
 
     Attributes:
-        record: that of its job.
+        record: the record of its job.
         epoch: its number.
-        files: (name that a task gave, name that readers will see), in order.
-        removed: files that these take the place of, also hidden ones that were joined.
+        files: (name from the task, name for readers), in order.
+        removed: the files that these replace, including hidden files that were joined.
     """
 
     record: str
@@ -85,10 +85,10 @@ NOTHING = Publication("", 0, (), ())
 
 @dataclass(frozen=True, slots=True)
 class FolderState:
-    """The folder, seen from the driver. Its files may be anybody's, so their contents are checked.
+    """The folder, seen from the driver. Its files are not trusted, so their contents are checked.
 
     Attributes:
-        place: where it is.
+        place: its location.
     """
 
     place: OutputFolder
@@ -99,7 +99,7 @@ class FolderState:
         return self.place.title
 
     def strangers(self) -> list[str]:
-        """Return the visible files here that no commit has made."""
+        """Return the visible files that no commit has published."""
         seen = sorted(self.seen())
         # In this order: a commit that ends meanwhile is in the journal or in the list.
         unfinished = self.unfinished()
@@ -108,7 +108,7 @@ class FolderState:
         return [name for name in seen if name not in own and self.place.exists(name)]
 
     def seen(self, below: str = "") -> Iterator[str]:
-        """Yield the names of visible files here, and of folders that `partition_by` has not named."""
+        """Yield the names of visible files, and of folders that `partition_by` has not created."""
         for name, is_folder in self.place.entries(below):
             if name[0] in "._":
                 continue
@@ -118,12 +118,12 @@ class FolderState:
                 yield below + name
 
     def listed(self) -> list[str]:
-        """Return the files of all finished commits that are still there, in order."""
+        """Return the existing files of all finished commits, in order."""
         names = _texts(self._read(_LIST, "files"))
         return [name for name in names if _REMOVED.fullmatch(name) and self.place.exists(name)]
 
     def epoch(self, record: str) -> int:
-        """Return the number of the last epoch of a job that was committed here; 0 if there is none."""
+        """Return the number of the last committed epoch of a job; 0 if there is none."""
         found = self._read(_record(record), "epoch")
         return found if isinstance(found, int) else 0
 
@@ -169,16 +169,16 @@ class FolderState:
         self._write(_record(publication.record), content)
 
     def hold(self, record: str, epoch: int, receipts: list[Any], since: float) -> None:
-        """Record that the epoch is committed, and the files that the job holds back, with their times, in order."""
+        """Record that the epoch is committed, and the deferred files of the job, with their times, in order."""
         self._write(_record(record), {"epoch": epoch, "files": [], "held": receipts, "since": since})
 
     def held(self, record: str) -> tuple[list[Any], float]:
-        """Return the receipts that a job holds back, and their time."""
+        """Return the deferred receipts of a job, and their time."""
         receipts, since = self._read(_record(record), "held"), self._read(_record(record), "since")
         return (receipts if isinstance(receipts, list) else []), (since if isinstance(since, float) else 0.0)
 
     def all_held(self) -> set[str]:
-        """Return the hidden names of the files that all jobs hold back.
+        """Return the hidden names of the deferred files of all jobs.
 
         Raises:
             SinkError: the record of one of them cannot be read.
@@ -193,7 +193,7 @@ class FolderState:
             self.place.delete(_record(record))
 
     def _read(self, name: str, key: str) -> Any:
-        """Return a value of an object in a file; None if that is not there. Others leave an empty `_SUCCESS`."""
+        """Return a value of an object in a file; None if missing. Other programs write an empty `_SUCCESS`."""
         try:
             content = self.place.read(name)
             found = json.loads(content) if content else None
@@ -230,7 +230,7 @@ def _check(publication: Publication) -> None:
 
 
 def number_of(name: str) -> int:
-    """Return the number of the commit that gave a file its name; 0 if none did."""
+    """Return the number of the commit that named a file; 0 if none did."""
     found = _PUBLISHED.fullmatch(name)
     return int(found[1]) if found else 0
 
@@ -240,11 +240,11 @@ class FileReceipt:
     """The file that a task wrote.
 
     Attributes:
-        name: of the file, below the hidden folder.
+        name: the name of the file, below the hidden folder.
         size: in bytes.
-        folder: below the target, with a slash at its end; empty for the target itself.
-        columns: those of the file.
-        items: how many; -1 in a receipt of a run before this was counted.
+        folder: the folder below the target, with a slash at its end; empty for the target itself.
+        columns: the columns of the file.
+        items: their number; -1 in a receipt of an older version.
     """
 
     name: str
@@ -259,7 +259,7 @@ class FileReceipt:
 
 
 def checked_receipt(receipt: Receipt, folder: FolderState) -> FileReceipt:
-    """Return the parts of a receipt. It may have been kept anywhere, so it is input, and leads nowhere else."""
+    """Return the parts of a receipt. It is untrusted, so it is validated, and refers to no other location."""
     match receipt:
         case [str(name), int(size), str(below), dict(columns), *count] if STAGED.fullmatch(name) and FOLDER.fullmatch(
             below
@@ -290,7 +290,7 @@ def check_staged(staged: Sequence[tuple[str, int]], folder: FolderState) -> None
 
 
 def common_columns(staged: Sequence[FileReceipt], folder: FolderState, *, are_open: bool = False) -> ColumnTypes:
-    """Return the columns of the files of one commit, which readers take for one table.
+    """Return the columns of the files of one commit, which readers treat as one table.
 
     Args:
         staged: the files.
@@ -348,19 +348,19 @@ def publish(
     replace: bool,
     joined: Sequence[str] = (),
 ) -> None:
-    """Give the tasks' files the names that readers see; within `locked`.
+    """Rename the tasks' files to their visible names; within `locked`.
 
     Args:
-        folder: where.
-        record: that of the job.
+        folder: the folder.
+        record: the record of the job.
         epoch: its number.
         staged: name and size of the file of each task, in order.
-        named: gives the name of a file from the number of the commit, and its own within that.
-        replace: all files of earlier commits disappear.
-        joined: files of tasks of which some of `staged` were made.
+        named: returns the name of a file from the number of the commit, and its own within that.
+        replace: all files of earlier commits are removed.
+        joined: files of tasks that were joined into files of `staged`.
 
     Raises:
-        IllegalStateError: something is not there, or not as it was written; nothing was changed.
+        IllegalStateError: a file is missing or damaged; nothing was changed.
         SinkError: the file system refuses.
     """
     check_staged(staged, folder)
@@ -373,7 +373,7 @@ def publish(
         try:
             folder.begin(publication)
             for name, seen in publication.files:
-                # Here a file that is missing is an error; `_show` passes over it, as one that was moved before a crash.
+                # Here a missing file is an error; `_show` skips it, as a file that was moved before a crash.
                 folder.place.move(f"{HIDDEN}/{name}", seen)
             _show(folder, publication)
         except BaseException:
@@ -395,7 +395,7 @@ def _show(folder: FolderState, publication: Publication) -> None:
 
 
 def _take_back(folder: FolderState, publication: Publication, earlier: list[str]) -> None:
-    """Undo the moves of a failed commit, where a move can be taken back, unless it is recorded in the job.
+    """Undo the moves of a failed commit, if moves are reversible, unless it is recorded in the job.
 
     Otherwise, and where this fails too, the next commit continues where this one stopped.
     """
@@ -431,7 +431,7 @@ def _clear(folder: FolderState, publication: Publication) -> None:
 
 
 def _remove_empty(folder: FolderState, below: str) -> None:
-    """Remove the folders of `partition_by` that hold nothing any more."""
+    """Remove the empty folders of `partition_by`."""
     while below:
         folder.place.delete_folder(below)
         below = os.path.dirname(below)
@@ -440,7 +440,7 @@ def _remove_empty(folder: FolderState, below: str) -> None:
 def sweep(folder: FolderState, runs: set[str]) -> None:
     """Remove what these runs have written, and what others wrote a week ago and did not commit; raises nothing.
 
-    What an unfinished commit names stays, and what jobs hold back.
+    Files of an unfinished commit, and deferred files of jobs, are retained.
     """
     with contextlib.suppress(OSError, SinkError):
         unfinished = {staged for staged, _ in folder.unfinished().files}
@@ -458,5 +458,5 @@ def sweep(folder: FolderState, runs: set[str]) -> None:
 
 def record_of(job: str) -> str:
     """Return the name of the record of a job, which may be called anything."""
-    # A name may hold a lone surrogate, which UTF-8 refuses.
+    # A name may contain a lone surrogate, which UTF-8 refuses.
     return sha256(job.encode("utf-8", "surrogatepass")).hexdigest()[:32]

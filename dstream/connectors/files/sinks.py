@@ -46,15 +46,15 @@ __all__ = ["FileSink"]
 
 @dataclass(slots=True)
 class FileJob:
-    """One epoch of a job on its way into a folder, in the driver.
+    """Transaction of one epoch of a job on a folder, in the driver.
 
     Attributes:
-        record: where the folder remembers the job.
-        is_named: others may commit it too.
+        record: the record of the job in the folder.
+        is_named: other processes may commit it too.
         prefix: the beginning of the names of the files.
         suffix: their end.
-        replace: they take the place of all earlier ones.
-        held: the output that the job holds back, if it joins the files of several epochs.
+        replace: they replace all earlier ones.
+        held: the deferred output of the job, if it joins the files of several epochs.
     """
 
     folder: FolderState
@@ -99,18 +99,18 @@ class FileJob:
         return self.held.keep(self.epoch, held, staged)
 
     def show_held(self, *, is_over: bool) -> float:
-        """Show the held files, if it is time or the job is over; return in how many seconds to look again."""
+        """Publish the deferred files, if they are due or the job is over; return the seconds until the next check."""
         rolling = self.writer.rolling
         if self.held is None:
             return rolling.seconds
         held = self.held.found()
-        # Most looks find nothing to show, and take no lock, for which others would wait.
+        # Most calls find nothing to publish, and need no lock, which would block others.
         if not held.files or not (is_over or held.is_due(rolling)):
             return held.seconds_left(rolling)
         with locked(self.folder):
             held = self.held.found()  # Another driver may have shown it.
             if held.files:
-                # The publication writes the record anew, which must keep the number of the last committed epoch.
+                # The publication rewrites the record, which must contain the number of the last committed epoch.
                 self.epoch = self.folder.epoch(self.record)
                 self._show(self.held, held)
         return rolling.seconds
@@ -120,7 +120,7 @@ class FileJob:
         self._publish(joined, without(held.files, joined))
 
     def _empty(self) -> list[FileReceipt]:
-        """Return a file without items if there is no other file, and columns are known, which it contains."""
+        """Return a file without items, but with the columns, if there is no other file and columns are known."""
         if (
             self.writer.form.is_known
             and not self.writer.partitions.parts
@@ -131,7 +131,7 @@ class FileJob:
 
     def _publish(self, staged: Sequence[FileReceipt], joined: Sequence[str] = ()) -> None:
         digits = max(5, len(str(len(staged))))
-        # Where two commits might have the lock at once, neither overwrites a file of the other one.
+        # If two commits should ever have the lock, neither overwrites a file of the other one.
         own = "" if self.folder.place.moves_at_once else f"-{self.writer.run[:8]}"
 
         def named(number: int, part: int) -> str:
@@ -155,11 +155,11 @@ class FileSink(Replaceable, Generic[T]):
     Attributes:
         place: the folder to write into.
         label: the reducer as the user wrote it.
-        form: how items become bytes.
+        form: the format of the items.
         partitions: the folders that items are written into.
         rolling: when files end.
         name: the beginning of the names of the files.
-        replace: the files take the place of all earlier ones.
+        replace: the files replace all earlier ones.
     """
 
     place: OutputFolder
@@ -202,7 +202,7 @@ class FileTarget:
         """Begin an epoch.
 
         Raises:
-            SinkError: the folder holds what it should not.
+            SinkError: the folder has unexpected contents.
         """
         begun = self._job(job, epoch)
         self._refuse_files_of_others(begun.record)
@@ -210,10 +210,10 @@ class FileTarget:
         return begun
 
     def begin_epoch(self, job: str, epoch: int) -> FileJob:
-        """Begin an epoch of a job without an end: with `roll_at=`, its files are joined with those of others.
+        """Begin an epoch of an unbounded job: with `roll_at=`, its files are joined with files of other epochs.
 
         Raises:
-            SinkError: the folder holds what it should not.
+            SinkError: the folder has unexpected contents.
         """
         begun = self.begin(job, epoch)
         if self._sink.rolling != Rolling():
@@ -221,7 +221,7 @@ class FileTarget:
         return begun
 
     def show_held(self, job: str, *, is_over: bool) -> None:
-        """Show the files that a job holds back, if it is time or the job is over."""
+        """Publish the deferred files of a job, if they are due or the job is over."""
         if self._sink.rolling != Rolling() and (is_over or time.time() >= self._looks_again):
             begun = self._job(job, 0)
             begun.held = self._held(begun)
@@ -239,7 +239,7 @@ class FileTarget:
     def _refuse_files_of_others(self, record: str) -> None:
         folder, sink = self._folder, self._sink
         if folder.epoch(record) or folder.unfinished().record == record:
-            return  # It has written here before.
+            return  # It has written to this folder before.
         if folder.place.exists(LOG):
             raise SinkError(f"{sink.label}: the folder {folder.path} is a Delta table: write format='delta' into it")
         strangers = folder.strangers()
@@ -266,9 +266,9 @@ class OneFileSink(Generic[T]):
 
     Attributes:
         place: the folder of the file.
-        name: that of the file.
+        name: the name of the file.
         label: the reducer as the user wrote it.
-        form: how items become bytes.
+        form: the format of the items.
     """
 
     place: OutputFolder
@@ -284,7 +284,7 @@ class OneFileSink(Generic[T]):
 
     @property
     def instead_of_epochs(self) -> str:
-        """A file that is written whole has an end."""
+        """The alternative: a single file requires a bounded job."""
         return "write to_files(folder), which adds files epoch by epoch, and with roll_at= fewer and larger ones"
 
     def open(self, context: Collections) -> OneFileTarget:
@@ -306,8 +306,8 @@ class OneFileTarget:
         """Begin an epoch.
 
         Raises:
-            SinkError: the path is that of a folder, or of a file that is not to be overwritten, or the folder has files
-                of `to_files`.
+            SinkError: the path is a folder, or a file that must not be overwritten, or the folder has files of
+                `to_files`.
         """
         run = uuid.uuid4().hex
         record = run if job is None else record_of(job)
@@ -326,7 +326,7 @@ class OneFileTarget:
 
 @dataclass(slots=True)
 class OneFileJob:
-    """One epoch of a job on its way into a file, in the driver.
+    """Transaction of one epoch of a job on a file, in the driver.
 
     Attributes:
         record: where the folder remembers the job.
@@ -363,7 +363,7 @@ class OneFileJob:
             )
 
     def commit(self, receipts: Sequence[Receipt]) -> None:
-        """Join the parts that the receipts name, and give the file its name, unless the epoch was committed."""
+        """Join the parts that the receipts name, and rename the file, unless the epoch was committed."""
         staged = [checked_receipt(each, self.folder) for each in receipts]
         common_columns(staged, self.folder)
         with locked(self.folder):
@@ -374,7 +374,7 @@ class OneFileJob:
         self._sweep({self.writer.run, *(part.name.partition("-")[0] for part in staged)})
 
     def _publish(self, parts: Sequence[FileReceipt]) -> None:
-        """Publish parts, which stay until that is stored: after a crash in between the driver publishes them again."""
+        """Publish parts, which remain until that is recorded: after a crash the driver publishes them again."""
         check_staged([(part.name, part.size) for part in parts], self.folder)
         made = self._copy(parts[0]) if len(parts) == 1 else self._joined(parts)
         place = self.sink.place
@@ -410,7 +410,7 @@ class OneFileJob:
 
 
 def is_special(place: OutputFolder, name: str) -> bool:
-    """Return whether a name is that of a pipe, a socket or a device, or of a link to one."""
+    """Return whether a name is a pipe, a socket or a device, or a link to one."""
     return (
         isinstance(place, LocalOutput)
         and Path(place.path_of(name)).exists()
@@ -419,5 +419,5 @@ def is_special(place: OutputFolder, name: str) -> bool:
 
 
 def is_folder(place: OutputFolder, name: str) -> bool:
-    """Return whether there is a folder of this name in a place."""
+    """Return whether there is a folder of this name in `place`."""
     return any(found == name and is_one for found, is_one in place.entries(""))

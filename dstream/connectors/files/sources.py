@@ -1,4 +1,4 @@
-"""Base of the sources of files: options, splits, bad records; and files read whole.
+"""Base of the sources of files: options, splits, bad records; and files read as one item.
 
 A `Format` has the division of the files, and makes items of the records of a part. This module has the rest, the same
 for all formats: pairs with the path, and the handling of bad records.
@@ -49,14 +49,14 @@ LONGEST_TEXT = 64 << 10
 
 
 class Format(Protocol):
-    """The contract of a format, which makes items of the records of files. It travels with each split."""
+    """The contract of a format, which makes items of the records of files. It is sent with each split."""
 
     def divided(self, files: list[File], parallelism: int) -> Sequence[tuple[Any, ...]]:
         """Return the parts that each split reads, one after another; each part has a `file`."""
         ...
 
     def items(self, part: Any, misread: OnMisread) -> Iterator[Any]:
-        """Yield the items of a part; the result of `misread` in the place of a bad record, or its error."""
+        """Yield the items of a part; the result of `misread` in place of a bad record, or raise its error."""
         ...
 
 
@@ -102,9 +102,9 @@ class Options:
     """The common options of all sources of files.
 
     Attributes:
-        with_path: items are pairs of the path and what the format gives.
+        with_path: items are pairs of the path and the item of the format.
         on_bad: how bad records are handled.
-        into: gets a dead letter for each of them, or None.
+        into: receives a dead letter for each of them, or None.
     """
 
     with_path: bool
@@ -116,8 +116,8 @@ def options(with_path: object, on_bad: object, into: object) -> Options:
     """Return the options of a source.
 
     Raises:
-        TypeError: one of them is of another kind.
-        ValueError: `on_bad` is none of its choices, or "skip" beside `into`.
+        TypeError: an option has another type.
+        ValueError: `on_bad` is not one of its choices, or "skip" together with `into`.
     """
     if not isinstance(with_path, bool):
         raise TypeError(f"with_path must be True or False, not {type(with_path).__name__}")
@@ -156,8 +156,8 @@ class RecordFiles(NamesOfStreams):
 
     Attributes:
         maker: the name of the function that made it.
-        paths: which files.
-        format: that of the files.
+        paths: the paths of the files.
+        format: their format.
         options: the options of all such sources.
         shown: other arguments by name, as they are shown.
     """
@@ -224,7 +224,7 @@ class RecordFiles(NamesOfStreams):
 
 
 def _local_files(paths: Iterable[str]) -> list[File] | None:
-    """Return the files, None if some are elsewhere: it may take long to look for these."""
+    """Return the files, None if not all are local: the search for remote files may be slow."""
     paths = tuple(paths)
     return find_files(paths) if all(_is_local(path) for path in paths) else None
 
@@ -236,16 +236,16 @@ def _is_local(path: str) -> bool:
 def _size_of_files(files: list[File] | None, items: float | None = None) -> InputSize | None:
     sizes = [] if files is None else [file.size for file in files]
     if files is None or None in sizes:
-        return None  # Files of other places, pipes and devices.
+        return None  # Remote files, pipes and devices.
     return InputSize(items, stored_bytes=sum(size or 0 for size in sizes), is_near=True)
 
 
 _MOST_FOOTERS = 8
-"""To open a file for its number of rows takes about a millisecond."""
+"""Opening a file for its number of rows takes about a millisecond."""
 
 
 def _about_rows(files: Sequence[File], format: FormatWithRowCounts) -> float | None:
-    """Return the number of rows of all files, by their bytes if there are more than are opened."""
+    """Return the number of rows of all files, by their bytes if there are too many files to open."""
     if any(file.size is None for file in files):
         return None
     seen = files[:: -(-len(files) // _MOST_FOOTERS) or 1]
@@ -266,7 +266,7 @@ class RecordSplit:
         return self.read_past(fail_at_once)
 
     def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Any]] | None:
-        """Return the items in columns, as far as they are in some; None if there are none. A bad record ends that."""
+        """Return the items in columns, as far as possible; None if there are no columns. A bad record ends them."""
         if self.with_path or not isinstance(self.format, FormatInArrow) or not self.format.has_columns:
             return None
         # Of Parquet a part is no range of bytes.
@@ -276,7 +276,7 @@ class RecordSplit:
         return itertools.chain.from_iterable(rows(part, fail_at_once) for part in self.parts)
 
     def read_past(self, misread: OnMisread) -> Iterator[Any]:
-        """Yield the items, and the result of `misread` in the place of a bad record, or its error."""
+        """Yield the items, with the result of `misread` in place of a bad record, or raise its error."""
         read = _with_path if self.with_path else _alone
         return itertools.chain.from_iterable(read(self.format, part, misread) for part in self.parts)
 
@@ -313,7 +313,7 @@ def _alone(format: Format, part: Any, misread: OnMisread) -> Iterator[Any]:
 def _with_path(format: Format, part: Any, misread: OnMisread) -> Iterator[Any]:
     """Yield pairs; the replacement of a bad record replaces the pair."""
     name = part.file.name
-    # None of these is called `item`: a failure would take the one before the bad record for what it failed on.
+    # None of these is called `item`: a failure would be attributed to the item before the bad record.
     instead: OnMisread = misread if misread is fail_at_once else lambda found: map(_Instead, misread(found))
     for made in format.items(part, instead):
         yield made.item if type(made) is _Instead else (name, made)
@@ -332,14 +332,14 @@ def misread_at(
     """Return a format's report on a bad record.
 
     Args:
-        file: that of the record.
-        number: gives that of its first line.
-        text: that of the record.
+        file: the file of the record.
+        number: returns the number of its first line.
+        text: the text of the record.
         problem: the error of the parser.
-        description: the words behind the place in the message.
-        unit: the thing that is numbered.
+        description: the text after the location in the message.
+        unit: the numbered unit.
     """
-    from dstream.schema.decoders import DecodeError  # here: only a bad record needs it
+    from dstream.schema.decoders import DecodeError  # imported on use: only a bad record needs it
 
     seen = problem.plain() if isinstance(problem, DecodeError) else problem
 
@@ -375,7 +375,7 @@ class WholeFiles(NamesOfStreams):
         return _size_of_files(_local_files(self._paths()))
 
     def splits(self, parallelism: int) -> list[WholeFile]:
-        """Find the files and divide them, each of them whole."""
+        """Find the files and divide them into splits of complete files."""
         parts = plan(find_files(self._paths()), parallelism, lambda file: False)
         return [WholeFile(each, self.reader) for each in parts]
 
@@ -400,7 +400,7 @@ class WholeFile:
 
     def _items(self, file: File) -> Iterator[Any]:
         assert self.reader is not None, "a function reads the files"
-        # What the function raises does not pass through `opened`, which would take it for a fault of the file.
+        # What the function raises does not pass through `opened`, which would attribute it to the file.
         with contextlib.ExitStack() as stack:
             stream = stack.enter_context(opened(file))
             try:

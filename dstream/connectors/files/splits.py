@@ -34,7 +34,7 @@ class Part:
 
 
 FEW_BYTES = 512 << 10
-"""The bytes below which no columns are made: to import the module for that takes 30 ms (pyarrow 26)."""
+"""The bytes below which no columns are made: importing that module takes 30 ms (pyarrow 26)."""
 
 
 def size_of(part: Part) -> int:
@@ -47,9 +47,9 @@ def plan(files: Iterable[File], parallelism: int, divisible: Callable[[File], bo
     """Divide the files among splits: large files are cut by bytes, small neighbours share a split.
 
     Args:
-        files: in the order of the items.
-        parallelism: how many splits keep every core busy.
-        divisible: whether the file may be cut at any byte; one that may not is read by one task.
+        files: the files in the order of the items.
+        parallelism: the number of splits that keeps every core busy.
+        divisible: whether the file may be cut at any byte; otherwise one task reads it.
 
     Returns:
         For each split the parts that it reads one after another, in order.
@@ -66,17 +66,17 @@ def plan(files: Iterable[File], parallelism: int, divisible: Callable[[File], bo
             # Cut at multiples of the target over all files, so that no part reaches into two bins.
             cuts = [0, *range(target - position % target, file.size, target), file.size]
         for start, end in itertools.pairwise(cuts):
-            # An empty file at the end begins behind all bytes, where it would be a split of its own.
+            # An empty file at the end begins after all bytes, where it would be a separate split.
             placed.append((min(position + (start or 0), total - 1), Part(file, start or 0, end)))
         position += file.size or 0
     return _bins(placed, target)
 
 
 def group(units: Iterable[tuple[int, U]], parallelism: int) -> list[tuple[U, ...]]:
-    """Divide indivisible units, given as (bytes, unit), among splits in the same manner as `plan`."""
+    """Divide indivisible units, as pairs (bytes, unit), among splits in the same manner as `plan`."""
     units = list(units)
     starts = itertools.accumulate((size for size, _ in units), initial=0)
-    # `accumulate` with `initial` gives one number more than there are units.
+    # `accumulate` with `initial` yields one more number than units.
     placed = [(start, unit) for start, (_, unit) in zip(starts, units, strict=False)]
     return _bins(placed, _target(sum(size for size, _ in units), parallelism))
 
@@ -93,17 +93,17 @@ def _bins(placed: Iterable[tuple[int, U]], target: int) -> list[tuple[U, ...]]:
 
 
 _SHOWN = 64 << 10
-"""Bytes of a line that is too long which are kept, for its dead letter."""
+"""Bytes of a line that is too long which are retained for its dead letter."""
 
 
 class Piece(NamedTuple):
     """Bytes of a file.
 
     Attributes:
-        offset: where they are.
-        data: whole lines, or the beginning of one that is too long.
+        offset: their offset.
+        data: complete lines, or the beginning of one that is too long.
         is_too_long: they are such a beginning.
-        has_quote: the line that is too long has a quote somewhere.
+        has_quote: the line that is too long has a quote.
     """
 
     offset: int
@@ -119,10 +119,10 @@ class LinePieces:
 
     Args:
         stream: the file.
-        part: which of its bytes.
-        block: how many bytes are read at a time.
-        most: bytes that a line may have. The rest of a longer one is read and dropped.
-        quote: that of CSV, which is looked for in lines that are too long.
+        part: the range of its bytes.
+        block: the number of bytes to read at a time.
+        most: the limit of the bytes of a line. The rest of a longer one is read and dropped.
+        quote: the quote of CSV, which is searched in lines that are too long.
     """
 
     def __init__(self, stream: io.BufferedReader, part: Part, block: int, most: int, quote: bytes = b"") -> None:
@@ -174,7 +174,7 @@ class LinePieces:
             return 0
         assert part.end is not None
         position = stream.seek(part.start - 1)  # A line starts at `start` if the byte before ends one.
-        while position < part.end:  # Never look further, or a file of one line would be read by every task.
+        while position < part.end:  # Never search further, or a file of one line would be read by every task.
             skipped = stream.readline(min(self._block, part.end - position))
             position += len(skipped)
             if skipped.endswith(b"\n") or not skipped:
@@ -195,12 +195,12 @@ class LinePieces:
             yield Piece(position + done, data[done:] if done else data)
 
     def _skipped(self, data: bytes) -> tuple[int, bytes, bool]:
-        """Skip a line with a given prefix; return its size, the bytes read behind it, and its quote."""
+        """Skip a line with a given prefix; return its size, the bytes read after it, and its quote."""
         size, has_quote = 0, False
         while data:
             if data.endswith(b"\r"):
                 data += self._stream.readline(1)
-            # A pattern takes ten times as long.
+            # A regular expression takes ten times as long.
             ends = [place for place in map(data.find, (b"\n", b"\r")) if place >= 0]
             end = min(ends, default=len(data))
             has_quote = has_quote or self._has_quote(data[:end])
@@ -208,7 +208,7 @@ class LinePieces:
                 end += 2 if data.startswith(b"\r\n", end) else 1
                 return size + end, data[end:], has_quote
             size += end
-            # Of a file that one task reads, more than the line may be read, which is quicker.
+            # From a file of a single task, more than the line may be read, which is faster.
             data = self._stream.read(self._block) if self._part.end is None else self._stream.readline(self._block)
         return size, b"", has_quote
 

@@ -58,7 +58,7 @@ class TextFiles(RecordFiles):
 
     @property
     def gives_texts(self) -> bool:
-        """Return whether its blocks may become columns of texts."""
+        """Return whether its blocks may become columns of strings."""
         return not self.options.with_path and self.on_bad == "fail" and self.into is None
 
     @property
@@ -73,7 +73,7 @@ class TextFiles(RecordFiles):
 
 @record
 class TextReader:
-    """Lines of text, and how many bytes one may have."""
+    """Lines of text, and the limit of the bytes of a line."""
 
     encoding: str
     max_record: int = MAX_RECORD
@@ -114,12 +114,12 @@ def _first_bytes(file: File) -> bytes:
 
 
 _SAMPLE, _USUAL_LINE = 1 << 14, 64
-"""Bytes of a file that are looked at, and those of a line where none is seen."""
+"""Bytes of a file that are sampled, and the bytes of a line if the sample has none."""
 
 
 @record
 class TextSplit(RecordSplit):
-    """Lines of text, which are read in blocks anyway, most of them as bytes."""
+    """Lines of text, which are read in blocks, most of them as bytes."""
 
     gives_texts: ClassVar[bool] = True
 
@@ -146,9 +146,9 @@ class Position(NamedTuple):
     """The position of a line in a file.
 
     Attributes:
-        generation: how often the file was truncated or written anew.
+        generation: how often the file was truncated or rewritten.
         byte: the number of bytes before it.
-        head: how many of its first bytes are known.
+        head: the number of its first bytes that are hashed.
         known: their hash.
     """
 
@@ -163,7 +163,7 @@ class Position(NamedTuple):
 
     @staticmethod
     def of(offset: Any, label: str) -> Position:
-        """Return the position of an offset, which was kept anywhere; None: the start.
+        """Return the position of an offset, which is validated; None: the start.
 
         Raises:
             SourceError: it is none.
@@ -180,19 +180,19 @@ NOTHING_READ = Position(0, 0, 0, "")
 
 
 def position_at(path: str, generation: int, byte: int) -> Position:
-    """Return the position behind a number of bytes of a file."""
+    """Return the position after a number of bytes of a file."""
     head = min(byte, HEAD)
     return Position(generation, byte, head, _hash(path, head))
 
 
 def is_of(path: str, position: Position) -> bool:
-    """Return whether a position is one of the file as it is now."""
+    """Return whether a position belongs to the current file."""
     # A file that was truncated may have the same first bytes.
     return os.stat(path).st_size >= position.byte and _hash(path, position.head) == position.known
 
 
 def _hash(path: str, size: int) -> str:
-    import hashlib  # here: only a folder that is watched needs it
+    import hashlib  # imported on use: only a watched folder needs it
 
     if not size:
         return ""
@@ -201,7 +201,7 @@ def _hash(path: str, size: int) -> str:
 
 
 def end_of_lines(path: str, start: int, most: int | None) -> tuple[int, int]:
-    r"""Return where the last line ends that has its "\n", behind `start`, and about how many lines are behind it.
+    r"""Return the end of the last complete line after `start`, and an estimate of the number of lines after it.
 
     Args:
         path: of the file.
@@ -213,7 +213,7 @@ def end_of_lines(path: str, start: int, most: int | None) -> tuple[int, int]:
 
 
 def _last_end(file: Any, start: int) -> int:
-    """Look from the end, a block at a time."""
+    """Search from the end, a block at a time."""
     stop = file.seek(0, os.SEEK_END)
     while stop > start:
         first = max(start, stop - _BLOCK)
@@ -231,7 +231,7 @@ def _end_of_some(file: Any, start: int, most: int) -> tuple[int, int]:
     while lines < most and (block := file.read(_BLOCK)):
         found = block.count(b"\n")
         if lines + found >= most:
-            # As if the lines behind were as long as these.
+            # As if later lines were as long as these.
             end = read + len(block) - len(block.split(b"\n", most - lines)[-1])
             return end, max(os.fstat(file.fileno()).st_size - end, 0) * most // (end - start)
         end = read + block.rfind(b"\n") + 1 if found else end
@@ -241,7 +241,7 @@ def _end_of_some(file: Any, start: int, most: int) -> tuple[int, int]:
 
 _SHOWN = 200
 _FEW_BYTES = 64 << 10
-"""The bytes below which, as in a slow feed, no columns are made: they have too few lines to be faster."""
+"""The bytes below which, as in a slow feed, no columns are made: so few lines would not be faster."""
 
 
 @record
@@ -273,7 +273,7 @@ class WatchedFiles(NamesOfStreams):
         return self._positions(meant, lambda name, path: self._begun(path))
 
     def _positions(self, files: Mapping[str, str], of: Callable[[str, str], Position]) -> Mapping[str, list[Any]]:
-        """Return a position in each file that is still there."""
+        """Return a position in each existing file."""
         found = {}
         for name, path in files.items():
             if is_compressed(File(path, path, None)):
@@ -349,7 +349,7 @@ class WatchedFiles(NamesOfStreams):
 
 
 def _reached(path: str, read: Position, most: int | None) -> tuple[Position, int]:
-    """Return how far a file has ended lines, and about how many are behind that."""
+    """Return the end of the complete lines of a file, and an estimate of the number of later lines."""
     goes_on = is_of(path, read)
     end, behind = end_of_lines(path, read.byte if goes_on else 0, most)
     return position_at(path, read.generation if goes_on else read.generation + 1, end), behind
@@ -368,7 +368,7 @@ class WatchedSplit:
         """Yield the lines, or their contents.
 
         Raises:
-            SourceError: they are no longer there.
+            SourceError: they no longer exist.
         """
         part = self._part()
         if part is None:
@@ -377,16 +377,16 @@ class WatchedSplit:
         return lines if self.source.format == "text" else self._values(lines, part, 0)
 
     def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Any]] | None:
-        """Yield the contents in columns, and those of blocks that are not columnar; None: there are no columns.
+        """Yield the contents in columns, and blocks that are not columnar; None: there are no columns.
 
         Raises:
-            SourceError: the lines are no longer there.
+            SourceError: the lines no longer exist.
         """
         part = self._part() if self.source.has_columns else None
         return None if part is None or size_of(part) < _FEW_BYTES else rows_and_items(self._blocks(part))
 
     def _blocks(self, part: Part) -> Iterator[Any]:
-        from dstream.connectors.files.json_columns import JsonColumns  # here: lines of text need none
+        from dstream.connectors.files.json_columns import JsonColumns  # imported on use: lines of text need none
 
         encoding, columns, given = self.source.encoding, JsonColumns(None), 0
         for block in blocks_of_text(part, encoding, MAX_RECORD, with_ends=False):
@@ -401,8 +401,8 @@ class WatchedSplit:
             given += len(lines)
 
     def _part(self) -> Part | None:
-        """Return the part of the file between the positions; None if there is nothing between them."""
-        # A file that was written anew is read from its start.
+        """Return the part of the file between the positions; None if it is empty."""
+        # A file that was rewritten is read from its start.
         first = self.start.byte if self.start.generation == self.stop.generation else 0
         if first >= self.stop.byte:
             return None

@@ -1,4 +1,4 @@
-"""`TextColumns`: blocks of lines as rows in columns, the base of those of CSV and of JSON.
+"""`TextColumns`: blocks of lines as rows in columns, the base class for CSV and JSON.
 
 A format overrides how a block becomes a batch of Arrow. What it cannot read exactly is read by the format item by item.
 """
@@ -27,24 +27,24 @@ _MOST_FAILURES = 6
 
 
 class TextColumns(ABC):
-    """Makes rows in columns of blocks.
+    """Maker of rows in columns from blocks.
 
     Args:
-        form: of the items, from texts or JSON; None for dictionaries.
+        form: the decoder of the items, from strings or JSON; None for dictionaries.
     """
 
     fewest_lines: int
     """The lines of a block below which Arrow's calls for each column take longer than the rows."""
     fewest_bytes = 0
-    """The bytes of a block below which these take longer, too."""
+    """The bytes of a block below which they take longer, too."""
 
     def __init__(self, form: ItemDecoder | None) -> None:
         self._form = None if form is None else typed_form(form)
         self._failures = self._pause = 0
 
     def rows(self, text: bytes) -> ArrowRows | None:
-        """Return the rows of a block, which are whole lines; None if it is not columnar, or has few lines."""
-        if self._pause:  # Where many blocks are not, few are looked at in vain.
+        """Return the rows of a block of complete lines; None if it is not columnar, or has few lines."""
+        if self._pause:  # After many failures, few blocks are tried in vain.
             self._pause -= 1
             return None
         if len(text) < self.fewest_bytes or text.count(b"\n") < self.fewest_lines:
@@ -71,7 +71,7 @@ def only_chunk(column: Any) -> Any:
 
 
 def values_of_tokens(tokens: Any, kind: type | None) -> Iterator[Any]:
-    """Yield the values as each class that the kind allows, of which there is one at most; None for each other one."""
+    """Yield the values as each class that the kind allows, at most one of which fits; None for each other."""
     if kind is None:
         yield tokens if _match(tokens, _ANY) and not _has_long(tokens) else None
     if kind is str:  # A string is no token.
@@ -122,7 +122,7 @@ def _cast(tokens: Any, type_name: str, pattern: str) -> Any:
 
 
 def _without_negative_zero(floats: Any) -> Any:
-    """Return floats; None if one is -0.0, which is not that of the int `-0`."""
+    """Return floats; None if one is -0.0, which differs from the int `-0`."""
     import pyarrow as pa
     from pyarrow.compute import call_function
 

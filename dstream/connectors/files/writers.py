@@ -51,7 +51,7 @@ def checked_partitions(given: Any) -> PartitionFolders:
 
     Raises:
         TypeError: it is neither a name, nor several, nor functions by name.
-        ValueError: there are none, or one cannot begin the name of a folder.
+        ValueError: it is empty, or a name cannot begin the name of a folder.
     """
     if given is None:
         return PartitionFolders(())
@@ -98,7 +98,7 @@ class PartitionFolders:
     """The assignment of items to the folders of `partition_by`.
 
     Attributes:
-        parts: of each level its name, and what gives the value of an item.
+        parts: the name of each level, with the function that returns the value of an item.
     """
 
     parts: tuple[tuple[str, Callable[[Any], object]], ...]
@@ -120,7 +120,7 @@ class PartitionFolders:
         """Return for each folder its items, in order. The name of a folder ends with a slash, unless it is empty.
 
         Raises:
-            TypeError: a value has no text that names a folder.
+            TypeError: a value has no text form for the name of a folder.
         """
         if not self.parts:
             return [("", items)]
@@ -139,7 +139,7 @@ _LONGEST = 255
 
 def _level(name: str, value: Any) -> str:
     level = f"{name}={_escaped(_text(name, value))}"
-    if len(level.encode()) > _LONGEST:  # Half a character has no bytes, which is an error here, too.
+    if len(level.encode()) > _LONGEST:  # A lone surrogate cannot be encoded, which is an error here, too.
         raise ValueError(f"partition_by: {name!r} is {shown(value)}, and a folder has a name of 255 bytes at most")
     return f"{level}/"
 
@@ -188,14 +188,14 @@ class Rolling:
 
 @record
 class FileWriter:
-    """Travels to the tasks. Each attempt writes files of its own.
+    """Writer that is sent to the tasks. Each attempt writes separate files.
 
     Attributes:
-        place: where, on a file system that driver and tasks share.
+        place: the location, on a file system that driver and tasks share.
         run: the beginning of the names of all of them.
         partitions: the folder that an item is written into.
         rolling: when files end.
-        prefix: the beginning of the names of files that need no other name later; None if a commit gives them theirs.
+        prefix: the beginning of final names; None if a commit renames the files.
     """
 
     place: OutputFolder
@@ -228,17 +228,17 @@ class FileWriter:
             raise
 
     def check_item(self, item: Any) -> None:
-        """Refuse an item that has no place in a file of this format."""
+        """Refuse an item that a file of this format cannot contain."""
         self.form.check_item(item)
 
     def empty(self) -> Receipt:
-        """Write a file without items, and give its receipt."""
+        """Write a file without items, and return its receipt."""
         file = StagedFile(self, {}, "")
         return file.finished("")
 
 
 class _OpenFiles:
-    """The files that a task is writing, one for each folder; of `MOST_OPEN` the one that was used least lately ends."""
+    """The files that a task is writing, one for each folder; of `MOST_OPEN` the least recently used one is closed."""
 
     def __init__(self, writer: FileWriter) -> None:
         self._writer = writer
@@ -246,14 +246,14 @@ class _OpenFiles:
         self._known: dict[str, Any] = {}
 
     def write(self, folder: str, items: Sequence[Any]) -> Iterator[Receipt]:
-        """Write items into the file of a folder; give the receipts of files that ended."""
+        """Write items into the file of a folder; yield the receipts of files that ended."""
         while items:
             file = self._open.pop(folder, None)
             if file is None:
                 if len(self._open) >= MOST_OPEN:
                     yield self._end(next(iter(self._open)))
                 file = StagedFile(self._writer, self._known, folder)
-            self._open[folder] = file  # Last, since it is the one that was used last.
+            self._open[folder] = file  # Last, since it is the most recently used one.
             taken = file.write(items)
             items = items[taken:]
             if items or file.is_old():
@@ -278,7 +278,7 @@ class _OpenFiles:
 
 MOST_OPEN = 32
 _HELD = 64 * 2**20
-"""The most bytes that the open files of a task keep in memory, together."""
+"""The maximal bytes that all open files of a task buffer in memory."""
 _HELD_OF_ONE = 16 * 2**20
 
 
@@ -309,7 +309,7 @@ class StagedFile:
 
     def finished(self, folder: str) -> Receipt:
         """End it; return the receipt for the driver."""
-        # The content first: it writes what it has held back, and its end, into the file.
+        # The content first: it writes its buffer, and its end, into the file.
         columns: dict[str, Receipt] = dict(self._content.finish())
         self._file.close()
         return [self._name, self._file.size, folder, columns, self._items]
@@ -323,12 +323,12 @@ class StagedFile:
 
 
 MOST_HELD = 500
-"""The most files that a job holds back before they are joined, so that its record stays small."""
+"""The maximal number of deferred files of a job before they are joined, so that its record remains small."""
 
 
 @record
 class BufferedEpochs:
-    """Files that are held back.
+    """Deferred files.
 
     Attributes:
         files: in order.
@@ -339,21 +339,21 @@ class BufferedEpochs:
     since: float
 
     def is_due(self, rolling: Rolling) -> bool:
-        """Return whether those of a folder have the size of a file, or it is time."""
+        """Return whether the files of a folder reach the size limit, or are due."""
         sizes: dict[str, int] = defaultdict(int)
         for file in self.files:
             sizes[file.folder] += file.size
         return bool(sizes) and (max(sizes.values()) >= rolling.size or self.seconds_left(rolling) <= 0)
 
     def seconds_left(self, rolling: Rolling) -> float:
-        """Return how long they stay; a clock that went back makes them due."""
+        """Return how long they remain deferred; a clock that was set back makes them due."""
         waited = time.time() - self.since if self.files else 0.0
         return rolling.seconds - waited if waited >= 0 else 0.0
 
 
 @record
 class FileBuffer:
-    """The files that one job holds back in a folder.
+    """The deferred files of one job in a folder.
 
     Attributes:
         record: where the folder remembers the job.
@@ -367,17 +367,17 @@ class FileBuffer:
     form: JoinedFormat
 
     def found(self) -> BufferedEpochs:
-        """Return the files that are held back now."""
+        """Return the deferred files."""
         receipts, since = self.folder.held(self.record)
         return BufferedEpochs(tuple(checked_receipt(each, self.folder) for each in receipts), since)
 
     def with_more(self, staged: Sequence[FileReceipt]) -> BufferedEpochs:
-        """Return the held files, and those of one more epoch."""
+        """Return the deferred files, and the files of one more epoch."""
         held = self.found()
         return BufferedEpochs((*held.files, *staged), held.since if held.files else time.time())
 
     def keep(self, epoch: int, held: BufferedEpochs, staged: Sequence[FileReceipt]) -> None:
-        """Commit an epoch: record it, and the files held back from then on, its own at the end."""
+        """Commit an epoch: record it, and the deferred files after it, its own at the end."""
         check_staged([(file.name, file.size) for file in staged], self.folder)
         kept = self.joined(held.files) if len(held.files) > MOST_HELD else list(held.files)
         # Before the record names a joined file, its name has to last.
@@ -389,7 +389,7 @@ class FileBuffer:
                 self.folder.place.delete(f"{HIDDEN}/{name}")
 
     def joined(self, files: Sequence[FileReceipt]) -> list[FileReceipt]:
-        """Return files with the same items in the same order, few and larger."""
+        """Return fewer and larger files with the same items in the same order."""
         check_staged([(file.name, file.size) for file in files], self.folder)
         return [group[0] if len(group) == 1 else self._join(group) for group in self._groups(files)]
 

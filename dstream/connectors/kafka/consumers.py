@@ -1,9 +1,9 @@
 """Consumers of Kafka: ranges of offsets of a partition, and the records made of messages.
 
-A client that has read up to some offset stays open in its process: the next range of that partition begins there, and
-then costs a fiftieth of what a new client costs. If other workers have read ranges meanwhile, its position is a little
-before the range. It has most likely fetched the messages between already, and passes over them; one that seeks another
-position waits until the cluster has answered what it asked last, for up to half a second (librdkafka 2.16).
+A client that has read up to an offset remains open in its process: the next range of that partition begins there, which
+costs a fiftieth of a new client. If other workers have read ranges meanwhile, its position is a little before the
+range. It has most likely fetched the messages between already, and skips them; a seek waits for the response to the
+last request, for up to half a second (librdkafka 2.16).
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _WAIT = 0.02
 _LOOKING = 5.0
 _MOST_OPEN = 32
 _MANY = 8
-"""The clients of a process beyond which others prefetch less, so that all of them buffer some 200 MB at most."""
+"""The number of clients of a process beyond which others prefetch less, to buffer at most about 200 MB in total."""
 _NEAR = 5_000
-"""The most offsets that are passed over; to make a client takes as long as to read some thousand more."""
+"""The maximal number of skipped offsets; creating a client takes as long as reading several thousand."""
 _RECENT = 10.0
 """Seconds for which a client before the range is reused: others would have fetched much in vain."""
 
@@ -79,13 +79,13 @@ class OffsetRange(Protocol):
 
     @property
     def stop(self) -> int:
-        """The offset behind its last one."""
+        """The offset after its last one."""
         ...
 
 
 @contextmanager
 def standing(wanted: OffsetRange, is_followed: bool) -> Iterator[ConsumerClient]:
-    """Provide a client at the start of the range, or near it; keep it open if another range follows."""
+    """Provide a client at the start of the range, or near it; cache it if another range follows."""
     client = _OPEN.taken(wanted) or ConsumerClient(wanted, is_one_of_many=len(_OPEN.here()) >= _MANY)
     try:
         yield client
@@ -110,15 +110,16 @@ class _Open:
 
     def __init__(self) -> None:
         self._by_process: dict[int, OrderedDict[tuple[_Partition, int], ConsumerClient]] = {}
-        # The jobs of a process read in threads of their own.
+        # The jobs of a process read in separate threads.
         self._lock = RenewedLock()
 
     def here(self) -> OrderedDict[tuple[_Partition, int], ConsumerClient]:
-        # A fork copies a client without its threads: it would never answer, so it is neither used nor closed there.
+        # A fork copies a client without its threads: it would never respond, so it is neither used nor closed in the
+        # fork.
         return self._by_process.setdefault(os.getpid(), OrderedDict())
 
     def taken(self, wanted: OffsetRange) -> ConsumerClient | None:
-        """Take out the client at the start of a range, or the nearest before it."""
+        """Remove and return the client at the start of a range, or the nearest before it."""
         partition, since = _partition(wanted), time.monotonic() - _RECENT
         with self._lock:
             here = self.here()
@@ -130,7 +131,7 @@ class _Open:
             return here.pop(place) if is_there else None
 
     def keep(self, wanted: OffsetRange, client: ConsumerClient) -> None:
-        """Keep a client, and close one at the same position, or the least recently used one."""
+        """Cache a client, and close one at the same position, or the least recently used one."""
         place = _partition(wanted), client.position
         client.kept_at = time.monotonic()
         with self._lock:
@@ -153,13 +154,13 @@ atexit.register(_OPEN.close)
 
 
 FIXED: dict[str, Any] = {"enable.auto.commit": False, "auto.offset.reset": "error", "enable.partition.eof": True}
-"""The settings of each client, whatever the user sets: offsets are kept elsewhere, and lost ones are an error."""
+"""The settings of each client, whatever the user sets: offsets are stored elsewhere, and lost ones are an error."""
 
 DEFAULTS: dict[str, Any] = {
     "group.id": "dstream",  # A client needs one; it joins no group.
     "isolation.level": "read_committed",
-    # By default a client waits for a second once it has more than it is asked for, which costs seven eighths of the
-    # speed (confluent-kafka 2.16).
+    # By default a client waits for a second once its prefetch buffer is full, which costs seven eighths of the speed
+    # (confluent-kafka 2.16).
     "fetch.queue.backoff.ms": 5,
     "queued.min.messages": 1_000_000,
     "queued.max.messages.kbytes": 16_384,
@@ -173,7 +174,7 @@ class ConsumerClient:
 
     Attributes:
         position: that offset.
-        kept_at: when it was kept for the next range, by a monotonic clock.
+        kept_at: when it was cached for the next range, by a monotonic clock.
     """
 
     def __init__(self, wanted: OffsetRange, *, is_one_of_many: bool = False) -> None:
@@ -192,7 +193,7 @@ class ConsumerClient:
         self._last_error = error.str()
 
     def messages(self, wanted: OffsetRange) -> Iterator[list[Message]]:
-        """Yield the messages of a range that begins at the position of this client, or behind it."""
+        """Yield the messages of a range that begins at the position of this client, or after it."""
         since = time.monotonic()
         while self.position < wanted.stop:
             before = self.position
@@ -226,14 +227,14 @@ class ConsumerClient:
         return [message for message in found if message.error() is None or self._is_end(message, wanted)]
 
     def _is_end(self, message: Message, wanted: OffsetRange) -> bool:
-        """Take in that everything up to an offset has been read; raise any other failure. It is no message."""
+        """Handle an event: the end of the partition; raise any other failure."""
         from confluent_kafka import KafkaError
 
         error = cast("KafkaError", message.error())
         if error.code() == KafkaError._PARTITION_EOF:
             self.position = max(self.position, cast("int", message.offset()))
         elif error.code() == KafkaError._AUTO_OFFSET_RESET and self.position < wanted.start:
-            self._go_to(wanted.start)  # Kafka has removed some that others have read.
+            self._go_to(wanted.start)  # Kafka has removed messages that were read before.
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise self._failure(wanted, f"the messages from offset {self.position} on are not there any more")
         elif not may_pass(error):
@@ -247,13 +248,13 @@ class ConsumerClient:
         self._consumer.assign([self._place])
 
     def _within(self, stop: int, found: list[Message]) -> list[Message]:
-        """Return the messages before `stop`, keep the rest, and move on."""
+        """Return the messages before `stop`, buffer the rest, and advance."""
         if found and found[-1].offset() >= stop:  # type: ignore[operator]  # A message that is no error has an offset.
             inside = [message for message in found if message.offset() < stop]  # type: ignore[operator]
             self._ahead = found[len(inside) :]
             self.position = stop
             return inside
-        # Offsets without a message, such as the end of a transaction, are passed over, also behind the last message.
+        # Offsets without a message, such as the end of a transaction, are skipped, also after the last message.
         reached = self._consumer.position([self._place])[0].offset
         self.position = max(self.position, reached, *(cast("int", message.offset()) + 1 for message in found[-1:]))
         return found
@@ -278,11 +279,11 @@ class KafkaRecord(NamedTuple, Generic[K, V]):
     Attributes:
         topic: the name of its topic.
         partition: the number of its partition.
-        offset: its place there; offsets grow, and some are left out.
+        offset: its offset in the partition; offsets increase, with gaps.
         timestamp: milliseconds since 1970, of its producer or of the broker, by the setting of the topic; None if it
             has none.
-        key: made of its key; None if it has none.
-        value: made of its value; None if it has none, which means that the key was removed.
+        key: its decoded key; None if it has none.
+        value: its decoded value; None if it has none, which means that the key was removed.
         headers: names and values, in order.
     """
 
@@ -300,9 +301,9 @@ class RecordMaker:
     """The conversion of messages to items.
 
     Attributes:
-        key: makes a key of bytes; None leaves it as it is.
+        key: decodes the bytes of a key; None for bytes.
         value: the same for values.
-        projection: makes an item of a record, or None to drop it; unset, the record is the item.
+        projection: returns the item of a record, or None to drop it; unset, the record is the item.
     """
 
     key: Callable[[bytes], Any] | None = None
@@ -312,11 +313,11 @@ class RecordMaker:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KafkaRange(Generic[T]):
-    """The messages of one partition from the offset `start` up to `stop`, without the one at `stop`.
+    """The messages of one partition from the offset `start` up to `stop`, exclusive.
 
     Attributes:
         label: the source as the user wrote it, for messages.
-        is_followed: another range will begin where this one ends, so its client stays open.
+        is_followed: another range will begin where this one ends, so its client remains open.
     """
 
     label: str
@@ -347,7 +348,7 @@ class KafkaRange(Generic[T]):
             yield [item for item in self._items(messages) if item is not None]
 
     def read_past(self, misread: Callable[[Misread], Iterable[Any]]) -> Iterator[Any]:
-        """Yield the items, and the result of `misread` in the place of a message of which a function makes none."""
+        """Yield the items, with the result of `misread` in place of a message for which a function fails."""
         for messages in self._messages():
             try:
                 # Bad messages are rare: a block is made as a whole, and message by message only after a failure.
@@ -373,7 +374,7 @@ class KafkaRange(Generic[T]):
             return misread(Misread(problem, record, failure))
 
     def read_timed(self) -> Iterator[tuple[int, T]]:
-        """Yield the items, each behind the time of its record in milliseconds.
+        """Yield pairs of the time of the record in milliseconds and the item.
 
         Raises:
             SourceError: as `read`, or a message has no time.
@@ -413,7 +414,7 @@ class KafkaRange(Generic[T]):
     def _called(
         self, part: str, fn: Callable[[Any], Any] | None, messages: Sequence[Message], values: Iterable[Any]
     ) -> Iterable[Any]:
-        """Return the results of a function for each value; a None stays None. A failure names the message's place."""
+        """Return the results of a function for each value; None for None. A failure names the message's location."""
         if fn is None:
             return values
         made: list[Any] = []

@@ -1,8 +1,8 @@
 """Producers of Kafka: delivery of messages, and transactions of a job.
 
-A transaction has the messages of an epoch and its number, which is the offset that a consumer group has in partition 0
-of the topic. The group is named after the job and has no members. Kafka shows both or neither, so the number shows
-whether the messages are written. One process at a time can commit: a later one fences off the others.
+A transaction has the messages of an epoch and its number, which is the offset of a consumer group in partition 0 of the
+topic. The group is named after the job and has no members. Kafka publishes both or neither, so the number shows whether
+the messages are written. One process at a time can commit: a later one fences the others.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Message: TypeAlias = tuple[bytes | None, bytes | None, list[tuple[str, bytes | N
 
 PRODUCING: dict[str, Any] = {
     "enable.idempotence": True,  # A repetition of the client changes neither the order nor the number of messages.
-    "partitioner": "murmur2_random",  # That of Java's clients, so that a key has one partition for all of them.
+    "partitioner": "murmur2_random",  # As in Java's clients, so that a key has one partition for all.
     "linger.ms": 5,
     "message.timeout.ms": 30_000,
 }
@@ -100,7 +100,7 @@ class MessageProducer:
         self._unsent: Sent | None = None
 
     def give(self, messages: Iterable[Message]) -> None:
-        """Hand them over, in order; wait while the producer has more than it can hold.
+        """Pass them to the producer, in order; wait while its buffer is full.
 
         Raises:
             SinkError: the cluster has refused one of these, or one before.
@@ -124,18 +124,18 @@ class MessageProducer:
         return True
 
     def _delivered(self, error: KafkaError | None, message: Sent) -> None:
-        # Nothing may be asked of the message here: an error of the client may be on its way, and would be lost.
+        # No method of the message may be called here: a pending error of the client would be lost.
         self._waiting -= 1
         if error is not None and self._failed is None:
             self._failed, self._unsent = error, message
 
     def finish(self) -> None:
-        """Wait until the cluster has them all; each is written, or has failed, after `message.timeout.ms`.
+        """Wait until all messages are written, or have failed, at most `message.timeout.ms`.
 
         Raises:
             SinkError: the cluster has refused one of these, or the client does not report its delivery.
         """
-        # In steps of a second, since a message that failed ends the wait for the others.
+        # In steps of a second, since a failed message ends the wait for the others.
         while self._served(self._producer.flush, 1):
             continue
         if self._waiting:
@@ -200,7 +200,7 @@ def failure(
     """Return an error that names the sink, the cluster and the partition, and has the client's message.
 
     It is a SinkTakenError if another process has begun a transaction of the job, and so ended the one of this process;
-    and a SinkUnavailableError if to try again may help.
+    and a SinkUnavailableError if a retry may help.
     """
     words = reason if isinstance(reason, str) else reason.str()
     more = f" ({last_error})" if last_error and last_error not in words else ""
@@ -231,14 +231,14 @@ def _is_cut_off(error: KafkaError) -> bool:
 def taken(settings: KafkaSettings) -> ProducerClient:
     """Return an idle producer of this process, or a new one."""
     try:
-        # Not after a look at the list, since another thread may take the last one in between.
+        # Without a check of the list, since another thread may take the last one in between.
         return _IDLE[os.getpid(), settings].pop()
     except LookupError:
         return ProducerClient(settings.for_client(PRODUCING, {}))
 
 
 def kept(settings: KafkaSettings, client: ProducerClient) -> None:
-    """Keep a producer that has handed everything over: a task after this one needs no connections of its own."""
+    """Cache a producer that has delivered everything: a later task needs no new connections."""
     idle = _IDLE.setdefault((os.getpid(), settings), [])
     idle.append(client)
     del idle[:-_MOST_IDLE]
@@ -255,18 +255,18 @@ def _let_go() -> None:
 
 R = TypeVar("R")
 _Seeing: TypeAlias = Literal["read_committed", "read_uncommitted"]
-"""Whether to wait for transactions that have not ended, or to look past them."""
+"""Whether to wait for open transactions, or to ignore them."""
 
 PATIENCE = 30.0
 """Seconds without an answer after which a cluster counts as lost."""
 
 _PAUSE = 0.05
 _FORGETTING = 5.0
-_TRANSACTIONAL = {**PRODUCING, "retry.backoff.ms": 10}  # By default a commit waits for 100 ms at least once.
+_TRANSACTIONAL = {**PRODUCING, "retry.backoff.ms": 10}  # By default a commit waits at least once for 100 ms.
 
 
 def transactions(settings: KafkaSettings, topic: str, job: str, label: str) -> Transactions:
-    """Return this process's transactions, which stay open: a new producer waits until an old one counts as dead."""
+    """Return this process's transactions, which remain open: a new producer waits until an old one counts as dead."""
     return _OPEN.of(settings, topic, job, make=lambda: Transactions(settings, topic, job, label))
 
 
@@ -287,7 +287,7 @@ class Transactions:
         self._looking: dict[_Seeing, Consumer] = {}
 
     def epoch(self) -> int:
-        """Return the number of the last epoch that is in the topic; 0 if there is none.
+        """Return the number of the last epoch in the topic; 0 if there is none.
 
         One that is about to be committed, or that a process which has died has left open, does not count: it is not
             awaited.
@@ -315,7 +315,7 @@ class Transactions:
         return self._looking[seeing]
 
     def publish(self, epoch: int, messages: Callable[[], Iterable[list[Message]]]) -> None:
-        """Write an epoch, unless it, or one behind it, is written.
+        """Write an epoch, unless it, or a later one, is written.
 
         Args:
             epoch: its number.
@@ -323,14 +323,14 @@ class Transactions:
 
         Raises:
             SinkTakenError: another process has taken over.
-            SinkError: the cluster refuses. Here as there, nothing is written, unless only the answer was lost; a
-                repetition finds out.
+            SinkError: the cluster refuses. In both cases, nothing is written, unless only the response was lost; a
+                retry finds out.
         """
         from confluent_kafka import KafkaException
 
         try:
             with self._lock:
-                # Fence others before the number is read, or it could grow between the look and the transaction.
+                # Fence others before the number is read, or it could increase between the read and the transaction.
                 client = self._begun()
                 # What others began has ended, but Kafka may not have stored the number yet.
                 if self._asked(lambda: self._looked_up("read_committed")) < epoch:
@@ -369,7 +369,7 @@ class Transactions:
         self._asked(lambda: producer.commit_transaction(PATIENCE))
 
     def _asked(self, ask: Callable[[], R]) -> R:
-        """Return an answer of the cluster; ask again for a while if that may help."""
+        """Return a response of the cluster; retry for a while if that may help."""
         from confluent_kafka import KafkaException
 
         last = time.monotonic() + PATIENCE
@@ -382,7 +382,7 @@ class Transactions:
             time.sleep(_PAUSE)
 
     def forget(self) -> None:
-        """Remove the number of a job that no other process commits; raises nothing. Kafka would keep it for a week."""
+        """Remove the number of a job that no other process commits; raise nothing. Kafka would retain it for a week."""
         from confluent_kafka.admin import AdminClient
 
         client = AdminClient(self._settings.for_client({}, {}))
@@ -394,7 +394,7 @@ class Transactions:
         client, self._client = self._client, None
         self._looking = {}
         if client is not None:
-            with suppress(Exception):  # Another one has taken over, or the cluster is lost and gives up by itself.
+            with suppress(Exception):  # Another one has taken over, or the cluster is lost and aborts it.
                 client.producer.purge()
                 client.producer.abort_transaction(5)
             client.give_up()
@@ -404,13 +404,13 @@ class Transactions:
 
 
 def _in_time(ask: Callable[[], object]) -> None:
-    """Wait for an answer in another thread: sending offsets keeps to no time-out.
+    """Wait for a response in another thread: sending offsets ignores time-outs.
 
-    It waits for ever if a broker was away for as long as clients forget it (librdkafka 2.16, its issues 5456 and 5511).
-    The thread that waits is left behind then, with its producer, which a new one cuts off.
+    It waits for ever if a broker was down until clients forgot it (librdkafka 2.16, its issues 5456 and 5511). The
+    waiting thread is abandoned then, with its producer, which a new one fences.
 
     Raises:
-        KafkaException: there was no answer in time, or it is a refusal.
+        KafkaException: there was no response in time, or it is a refusal.
     """
     from confluent_kafka import KafkaError, KafkaException
 

@@ -22,9 +22,9 @@ __all__ = ["ClusterClient", "KafkaSettings", "OpenClients", "checked_topic", "ka
 
 
 _PASSING = (
-    # Of the client: there is no answer, or not in time.
+    # Of the client: there is no response, or not in time.
     *("_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_TRANSPORT", "_WAIT_COORD"),
-    # A partition that was made this moment, or whose leader changes, is known to one broker before another.
+    # A new partition, or one whose leader changes, is known to one broker before another.
     *("_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_OR_PART", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"),
     *("FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "OFFSET_NOT_AVAILABLE", "UNSTABLE_OFFSET_COMMIT"),
     # Of brokers that start, stop, or are alone for a while.
@@ -45,7 +45,7 @@ def may_pass(error: KafkaError) -> bool:
 
 _SERVERS = "bootstrap.servers"
 _QUIET = {"log_level": 2}
-"""Errors of a client are raised here; its own lines on the error output would repeat them."""
+"""Errors of a client are raised; its own lines on stderr would repeat them."""
 
 _PUBLIC = frozenset({_SERVERS, "client.id", "group.id", "security.protocol", "sasl.mechanism", "isolation.level"})
 """Settings whose values a message may show; all others could be secrets."""
@@ -65,7 +65,7 @@ class KafkaSettings:
 
     @property
     def servers(self) -> str:
-        """The addresses at which the cluster is asked first."""
+        """The addresses of the bootstrap servers."""
         return str(dict(self.items)[_SERVERS])
 
     def for_client(self, defaults: Mapping[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class KafkaSettings:
 
 
 def _secret(value: Any) -> str:
-    """Return the meaning of a setting here, if it is a string; a reference that leads to nothing means nothing."""
+    """Return the value of a setting in this process, if it is a string; empty for an unresolved reference."""
     if not is_reference(value):
         return value if isinstance(value, str) else ""
     try:
@@ -106,16 +106,16 @@ def kafka_settings(
     """Return the settings, checked by the library, which connects to nothing meanwhile.
 
     Args:
-        call: whose argument `config` is.
-        config: as confluent-kafka takes it; a value `env:NAME` or `file:path` refers to a secret.
-        kind: the client that they are for, `"Consumer"` or `"Producer"`.
-        kept: names of settings that the caller makes itself.
-        defaults: further settings of the client, which `config` may contradict.
+        call: the function with the argument `config`.
+        config: the configuration of confluent-kafka; a value `env:NAME` or `file:path` refers to a secret.
+        kind: the kind of client, `"Consumer"` or `"Producer"`.
+        kept: names of settings that the caller sets itself.
+        defaults: further settings of the client, which `config` may override.
 
     Raises:
-        SetupError: the library is not installed, or a secret that `config` refers to is not here.
+        SetupError: the library is not installed, or a secret that `config` refers to does not exist.
         TypeError: `config` is no mapping of names to values.
-        ValueError: it lacks `bootstrap.servers`, or has what no client takes, or what is in `kept`.
+        ValueError: it lacks `bootstrap.servers`, or has an unknown setting, or one of `kept`.
     """
     if not isinstance(config, Mapping):
         raise TypeError(f"config must be a mapping such as {{'{_SERVERS}': 'host:9092'}}, not {type(config).__name__}")
@@ -166,11 +166,11 @@ T = TypeVar("T")
 
 
 class OpenClients(Generic[T]):
-    """Open clients of the jobs of each process, at most eight; the one that was made first leaves for another."""
+    """Open clients of the jobs of each process, at most eight; the oldest is evicted."""
 
     def __init__(self) -> None:
         self._by_process: dict[int, dict[tuple[Any, ...], T]] = {}
-        # Each job asks in a thread of its own, and the entry of one may be removed while that of another is added.
+        # Each job uses a separate thread, and entries may be removed and added concurrently.
         self._lock = RenewedLock()
 
     def _here(self) -> dict[tuple[Any, ...], T]:
@@ -178,7 +178,7 @@ class OpenClients(Generic[T]):
         return self._by_process.setdefault(os.getpid(), {})
 
     def of(self, *key: Any, make: Callable[[], T]) -> T:
-        """Return the object of a key, or make it."""
+        """Return the object of a key, created if missing."""
         with self._lock:
             here = self._here()
             if key not in here:
@@ -189,7 +189,7 @@ class OpenClients(Generic[T]):
         return found
 
     def clear(self) -> None:
-        """Forget those of this process."""
+        """Remove the clients of this process."""
         with self._lock:
             dropped = self._by_process.pop(os.getpid(), {})
         dropped.clear()
@@ -199,10 +199,10 @@ _MOST_OPEN = 8
 
 
 class ClusterClient:
-    """A client of the library, and its reports beside its answers.
+    """A client of the library, with its asynchronous error reports.
 
-    A call that fails reports only that there is no answer: that a name does not resolve, or that a password is wrong,
-    is reported aside (confluent-kafka 2.16).
+    A failed call reports only that there is no response: an unresolved name, or a wrong password, is reported
+    asynchronously (confluent-kafka 2.16).
 
     Attributes:
         client: the library's.
@@ -225,6 +225,6 @@ class ClusterClient:
         self._errors.clear()
 
     def last_error(self) -> str:
-        """Return the last report; nothing if there is none."""
+        """Return the last report; empty if there is none."""
         self.client.poll(0)
         return self._errors[-1] if self._errors else ""

@@ -1,4 +1,4 @@
-"""Sinks of Kafka: messages made of items, staged in the storage and published in one transaction, or sent at once.
+"""Sinks of Kafka: messages made of items, staged in the storage and published in one transaction, or sent immediately.
 
 Each process that has the receipts can publish: they contain the run that staged, the number of messages, and their part
 of the list. The decision `docs/decisions/0042-write-to-kafka-from-staged-messages.md` lists what remains if a process
@@ -45,7 +45,7 @@ _BYTES = 2**18
 
 @dataclass(frozen=True, slots=True)
 class MessageMaker:
-    """Makes messages of items.
+    """Function that makes messages of items.
 
     Attributes:
         key: makes the key; unset, there is none.
@@ -58,7 +58,7 @@ class MessageMaker:
     headers: Callable[[Any], Any] | None
 
     def messages(self, items: Sequence[Any]) -> list[Message]:
-        """Return a message for each item; a failure keeps the item that it arose on."""
+        """Return a message for each item; a failure records its item."""
         none: list[Any] = [None] * len(items)
         keys = none if self.key is None else each(_key, items, each(self.key, items))
         values = each(_value, items, items if self.value is None else each(self.value, items))
@@ -102,13 +102,13 @@ def _bytes(made: Any, argument: str) -> bytes | None:
 
 @dataclass(slots=True)
 class KafkaJob:
-    """One epoch of a job, in the driver.
+    """Transaction of one epoch of a job, in the driver.
 
     Attributes:
-        context: has the storage, in which a list holds what is staged.
-        topic: that of the messages.
+        context: has the storage, in which a list contains the staged messages.
+        topic: the topic of the messages.
         job: the user's name of the job, or a unique one.
-        is_named: others may commit it too.
+        is_named: other processes may commit it too.
         epoch: its number.
     """
 
@@ -164,7 +164,7 @@ class KafkaJob:
         self._clean(staged.run)
 
     def _clean(self, run: str) -> None:
-        """Remove published messages, and all traces of a run without a name. The list of a job of a name stays."""
+        """Remove published messages, and all traces of a run without a name. The list of a named job remains."""
         if not self.is_named:
             self.transactions.forget()
         if self._begun is not None:
@@ -197,7 +197,7 @@ class StagingWriter:
     """Travels to the tasks.
 
     Attributes:
-        run: which run stages.
+        run: the id of the run.
         turn: its number in the list.
         inner: the writer of the list, whose items are blocks of messages.
     """
@@ -216,7 +216,7 @@ class StagingWriter:
             yield [self.run, self.turn, counted[0], None]
 
     def check_item(self, item: Any) -> None:
-        """Refuse an item that is no message, if no function makes one of it."""
+        """Refuse an item that is no message, if there is no function to convert it."""
         if self.making == MessageMaker(None, None, None):
             self.making.messages([item])
 
@@ -268,7 +268,7 @@ class _Staged:
 
     @classmethod
     def of(cls, receipts: Sequence[Receipt]) -> _Staged:
-        """Return the staged output of receipts, which are checked: they may have been kept anywhere."""
+        """Return the staged output of receipts, which are validated: they may have been stored anywhere."""
         run, turn, count, inner = "", 0, 0, []
         for found in receipts:
             match found:
@@ -282,7 +282,7 @@ class _Staged:
         return cls(run, turn, count, inner)
 
     def messages(self, context: Collections, name: str) -> Iterator[list[Message]]:
-        """Yield the messages, and check that they are all those of the receipts.
+        """Yield the messages, and check that they match the receipts.
 
         Raises:
             IllegalStateError: they no longer exist.
@@ -297,7 +297,7 @@ class _Staged:
                 if run == self.run:
                     given += len(messages)
                     yield messages
-        # Raised inside of the transaction, which is aborted then, with the messages that were handed over.
+        # Raised inside of the transaction, which is aborted then, with the sent messages.
         if given != self.count:
             raise IllegalStateError(
                 f"nothing was published, since of {self.count:,} messages {given:,} are still in the list {name!r}"
@@ -318,7 +318,7 @@ class KafkaSink(Generic[T]):
 
     Attributes:
         label: the reducer as the user wrote it.
-        settings: of the cluster.
+        settings: the settings of the cluster.
         making: makes messages of items.
     """
 
@@ -337,7 +337,7 @@ class KafkaSink(Generic[T]):
         """Check that the topic exists.
 
         Raises:
-            SinkError: it does not exist, or there is no answer.
+            SinkError: it does not exist, or there is no response.
         """
         _refuse_what_is_not_there(self.label, self.settings, self.topic)
         return KafkaTarget(self, context)
@@ -351,7 +351,7 @@ def _refuse_what_is_not_there(label: str, settings: KafkaSettings, topic: str) -
 
     asking, last = ClusterClient(settings), time.monotonic() + _SPREADING
     try:
-        # Of all topics: asked for one that is not there, some brokers make it.
+        # Of all topics: a request for a missing topic makes some brokers create it.
         while topic not in (found := asking.client.list_topics(timeout=_PATIENCE).topics) and time.monotonic() < last:
             time.sleep(0.1)
     except KafkaException as error:
@@ -377,7 +377,7 @@ class KafkaTarget:
     def begin(self, job: str | None, epoch: int = 1) -> KafkaJob:
         """Begin an epoch."""
         sink, name = self.sink, uuid.uuid4().hex if job is None else job
-        # A run without a name is never committed again, so that its producer need not stay open.
+        # A run without a name is never committed again, so that its producer need not remain open.
         made = Transactions if job is None else transactions
         epochs = made(sink.settings, sink.topic, name, sink.label)
         return KafkaJob(self.context, epochs, sink.making, sink.topic, name, job is not None, epoch)
@@ -396,7 +396,7 @@ class PassingKafkaSink(ImmediateSink[T]):
         """Check that the topic exists, and return itself as the target.
 
         Raises:
-            SinkError: it does not exist, or there is no answer.
+            SinkError: it does not exist, or there is no response.
         """
         _refuse_what_is_not_there(self.label, self.writer.settings, self.writer.topic)
         return self
@@ -412,7 +412,7 @@ class MessageWriter:
     making: MessageMaker
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
-        """Send a message for each item, and wait until the cluster has them all; give no receipts."""
+        """Send a message for each item, and wait until the cluster has them all; yield no receipts."""
         client = taken(self.settings)
         handing = MessageProducer(client, self.settings, self.topic, self.label)
         try:

@@ -36,7 +36,7 @@ Place: TypeAlias = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class TopicOffsets:
-    """The topics that a source reads, and where to ask for them.
+    """The topics that a source reads, with the settings of their cluster.
 
     Attributes:
         label: the source as the user wrote it, for messages.
@@ -48,28 +48,27 @@ class TopicOffsets:
     topics: tuple[str, ...] | re.Pattern[str]
 
     def places(self) -> list[Place]:
-        """Return the partitions that there are now, by topic and number.
+        """Return the current partitions, by topic and number.
 
         Raises:
-            SourceError: a topic is not there, or the cluster does not answer.
+            SourceError: a topic does not exist, or the cluster does not respond.
         """
         found = self._topics()
         return [(name, number) for name in self._names(sorted(found)) for number in found[name]]
 
     def ids(self) -> dict[str, str]:
-        """Return the cluster's identity of each topic: one that is made anew under its name has another id.
+        """Return the cluster's identity of each topic: a recreated topic has another id.
 
-        Topics are left out whose cluster does not have it: one before Kafka 2.8, and the mock cluster of Kafka's
-            client.
+        Topics of clusters without ids are left out: clusters before Kafka 2.8, and the mock cluster of Kafka's client.
 
         Raises:
-            SourceError: a topic is not there, or the cluster does not answer.
+            SourceError: a topic does not exist, or the cluster does not respond.
         """
         names = sorted({name for name, _ in self.places()})
         return self._asked(lambda client, seconds: _ids(client, names, seconds))
 
     def _topics(self) -> dict[str, list[int]]:
-        """Return all topics and their partitions; wait a little for one that may have been made this moment."""
+        """Return all topics and their partitions; wait a little for a topic that may have just been created."""
         last = time.monotonic() + _SPREADING
         while True:
             topics = self._asked(self._listed)
@@ -79,7 +78,7 @@ class TopicOffsets:
             time.sleep(_PAUSE)
 
     def _listed(self, client: AdminClient, seconds: float) -> dict[str, Any]:
-        """Return all topics. One of ours that has no leader now is among them, and is to be asked for again."""
+        """Return all topics. A topic of this source without a leader is included, and has to be requested again."""
         from confluent_kafka import KafkaError, KafkaException
 
         topics = client.list_topics(timeout=seconds).topics
@@ -107,15 +106,15 @@ class TopicOffsets:
         return list(self.topics)
 
     def first(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Return the offset of the first message that is still there."""
+        """Return the offset of the first existing message."""
         return self._offsets(dict.fromkeys(places, _specs().earliest()))
 
     def behind_last(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Return the offset behind the last message that can be read: that of the next one."""
+        """Return the offset after the last message that can be read."""
         return self._offsets(dict.fromkeys(places, _specs().latest()))
 
     def since(self, places: Iterable[Place], when: datetime.datetime) -> dict[Place, int]:
-        """Return the offset of the first message that is not older than `when`, or the one behind the last."""
+        """Return the offset of the first message that is not older than `when`, or the end offset."""
         found = self._offsets(dict.fromkeys(places, _specs().for_timestamp(_milliseconds(when))), least=_NONE)
         behind = self.behind_last(place for place, offset in found.items() if offset < 0)
         return {place: behind.get(place, offset) for place, offset in found.items()}
@@ -173,7 +172,7 @@ def _ids(client: AdminClient, names: list[str], seconds: float) -> dict[str, str
 
     cluster = client.list_topics(timeout=seconds)
     if cluster.controller_id >= 0 and cluster.controller_id not in cluster.brokers:
-        return {}  # The one that is asked for them is not there, and will not be: such a cluster is played.
+        return {}  # The controller of the request does not exist, and will not: the cluster is a mock.
     found: dict[str, str] = {}
     for name, answer in client.describe_topics(TopicCollection(names), request_timeout=seconds).items():
         try:
@@ -192,7 +191,8 @@ _NO_ID = "A" * 22
 def _offset(place: TopicPartition, answer: Future[Any], least: int) -> int:
     """Return the offset of an answer.
 
-    An answer may hold offset -1001, which is none, and no error, when a broker did not reply in time (confluent-kafka
+    A response may contain the invalid offset -1001, without an error, when a broker did not reply in time
+    (confluent-kafka
     2.16).
     """
     from confluent_kafka import KafkaError, KafkaException
@@ -214,7 +214,7 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def _milliseconds(when: datetime.datetime) -> int:
-    """Return the first whole millisecond that is not before `when`; negative ones mean something else to a cluster."""
+    """Return the first whole millisecond that is not before `when`; negative ones have a special meaning."""
     return max(0, -((_EPOCH - when) // datetime.timedelta(milliseconds=1)))
 
 
@@ -231,7 +231,7 @@ _SPREADING = 0.5
 
 
 def _asking(settings: KafkaSettings) -> ClusterClient:
-    """Return the client of this process for a cluster, which stays open: it is asked before every epoch."""
+    """Return the client of this process for a cluster, which remains open: it is used before every epoch."""
     return _ASKING.of(settings, make=lambda: ClusterClient(settings))
 
 
@@ -257,7 +257,7 @@ class KafkaTopics(NamesOfStreams, Generic[T]):
 
     Attributes:
         label: the source as the user wrote it.
-        cluster: where the topics are.
+        cluster: the cluster of the topics.
         start: where a new job begins.
         making: makes items of the messages.
     """
@@ -272,19 +272,19 @@ class KafkaTopics(NamesOfStreams, Generic[T]):
         """The ids of the topics, by their names: the offsets of one are of no use in another that was made later.
 
         Raises:
-            SourceError: a topic is not there, or the cluster does not answer.
+            SourceError: a topic does not exist, or the cluster does not respond.
         """
         return self.cluster.ids()
 
     def begin(self) -> Mapping[str, Offset]:
-        """Return where a new job begins in each partition that there is."""
+        """Return where a new job begins in each existing partition."""
         return {_name(place): offset for place, offset in self.first_offsets().items()}
 
     def first_offsets(self) -> dict[Place, int]:
         """Return the first offsets by topic and number.
 
         Raises:
-            SourceError: a topic or a partition is not there, or the offset of one.
+            SourceError: a topic, a partition or an offset does not exist.
         """
         places = self.cluster.places()
         if self.start == "latest":
@@ -386,12 +386,12 @@ class KafkaUpToLatest(NamesOfStreams, Generic[T]):
     into = None
 
     def input_size(self) -> InputSize | None:
-        """Return how many offsets there are, at most as many of which have messages; None without a quick answer."""
+        """Return the number of offsets, an upper bound of the messages; None without a quick response."""
         ranges = result_within(_QUICK, self._ranges)
         return None if ranges is None else InputSize(_count(ranges))
 
     def splits(self, parallelism: int) -> list[KafkaRange[T]]:
-        """Ask how far the partitions reach, and divide them into ranges."""
+        """Request the ends of the partitions, and divide them into ranges."""
         ranges = self._ranges()
         most = max(_LEAST, -(-_count(ranges) // parallelism))
         return [
@@ -401,7 +401,7 @@ class KafkaUpToLatest(NamesOfStreams, Generic[T]):
         ]
 
     def _ranges(self) -> dict[Place, tuple[int, int]]:
-        """Return the first offset of each partition, and the one behind its last."""
+        """Return the first offset of each partition, and its end offset."""
         first = self.topics.first_offsets()
         behind = self.topics.cluster.behind_last(first)
         return {place: (start, behind[place]) for place, start in first.items()}
@@ -411,11 +411,11 @@ class KafkaUpToLatest(NamesOfStreams, Generic[T]):
 
 
 _LEAST = 50_000
-"""Offsets of a range at least: a client fetches on while it reads, and what it fetched behind the range is lost."""
+"""Minimal offsets of a range: a client prefetches while it reads, and messages after the range are wasted."""
 
 
 _QUICK = 1.0
-"""Seconds that an estimate waits for the cluster."""
+"""Seconds for which an estimate waits for the cluster."""
 
 
 def _count(ranges: Mapping[Place, tuple[int, int]]) -> int:

@@ -1,7 +1,7 @@
 """`Database`: an SQL database by its URL, and the check of values against its columns.
 
-A password, or a reference that each process looks up when it connects, is in the URL and nowhere else. What is shown,
-also of the errors of drivers, is passed through `dstream.base.urls`.
+A password, or a reference that each process resolves when it connects, is only in the URL. All displayed text,
+including errors of drivers, is filtered by `dstream.base.urls`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _PATIENCE = 60
 
 
 def schema_and_table(text: str) -> tuple[str | None, str]:
-    """Divide the name of a table at its last dot; a part with a dot of its own is quoted, as in `"a.b"`."""
+    """Divide the name of a table at its last dot; a part that contains a dot is quoted, as in `"a.b"`."""
     found = re.fullmatch(rf"(?:({_PART})\.)?({_PART})", text)
     schema, name = (found[1], found[2]) if found else text.rpartition(".")[::2]
     return _unquoted(schema) if schema else None, _unquoted(name)
@@ -97,7 +97,7 @@ class Database:
                 connection.close()
 
     def _check_file(self) -> None:
-        """Refuse a file that is not there: SQLite makes an empty one."""
+        """Refuse a missing file: SQLite creates an empty one."""
         import sqlalchemy as sa
 
         path = sa.make_url(self.url).database
@@ -108,7 +108,7 @@ class Database:
     def refusals(self, is_connecting: bool = False) -> Iterator[None]:
         """Turn refusals of the database or its driver into an error that names the call.
 
-        Its type is that of an unavailable database if a retry may help. The block must not call a user's function.
+        It is the error of an unavailable database if a retry may help. The block must not call a user's function.
         """
         from sqlalchemy.exc import SQLAlchemyError
 
@@ -165,11 +165,11 @@ def _ignored() -> Iterator[None]:
 
 
 def database_of(url: Any, maker: str, failure: type[SourceError] | type[SinkError], *more: str) -> Database:
-    """Return the database of a URL, which is not yet asked for anything.
+    """Return the database of a URL, without connecting.
 
     Args:
-        url: as SQLAlchemy has it.
-        maker: the name of the function that got it.
+        url: the URL in the format of SQLAlchemy.
+        maker: the name of the called function.
         failure: makes the error of a refusal of the database.
         more: the other arguments, as they are shown.
 
@@ -205,7 +205,7 @@ def database_of(url: Any, maker: str, failure: type[SourceError] | type[SinkErro
 
 
 def _absolute(url: sa.URL) -> sa.URL:
-    """Return the URL as it holds in every process: workers have other working directories."""
+    """Return the URL with an absolute path: workers have other working directories."""
     if url.get_backend_name() != "sqlite" or (url.database or "").startswith("file:"):
         return url
     if not url.database or url.database == ":memory:":
@@ -218,10 +218,10 @@ class StagedColumn:
     """A column that is written.
 
     Attributes:
-        type: that of SQLAlchemy.
+        type: the type of SQLAlchemy.
         is_key: it is a part of the primary key, all of which is written.
-        keeps_floats: the database keeps numbers with a point as floats, whatever the type is, and NaN as NULL.
-        has_texts_of_moments: datetimes and times are texts there, as in SQLite.
+        keeps_floats: the database stores decimal numbers as floats, regardless of the type, and NaN as NULL.
+        has_texts_of_moments: datetimes and times are strings in the database, as in SQLite.
         is_json: it has values of JSON.
     """
 
@@ -246,7 +246,7 @@ def row_of(item: Any, columns: tuple[StagedColumn, ...], call: str, is_exact: bo
 
     Args:
         item: a mapping, dataclass, named tuple, tuple or list.
-        columns: those of its values.
+        columns: the columns of its values.
         call: the reducer as the user wrote it.
         is_exact: it has no other fields than these.
 
@@ -277,7 +277,7 @@ class _UnfitError(ValueError):
 
 
 def _stored(column: StagedColumn, value: Any, item: Any) -> Any:
-    """Return the stored form of a value in a column: JSON, the value of a member, or a text where SQL has no type."""
+    """Return the stored form of a value in a column: JSON, the value of a member, or a string if SQL has no type."""
     if column.is_json and type(value) not in _OF_JSON and not _is_null_of_json(value):
         try:
             return plain(value)
@@ -289,7 +289,7 @@ def _stored(column: StagedColumn, value: Any, item: Any) -> Any:
     if kind in TEXT_FORMS and kind not in _NATIVE and python_type(column.type) is str:
         return TEXT_FORMS[kind].write(value)
     found = python_scalar(value)
-    if is_numpy_scalar(found):  # Those of nanoseconds count as ints, and sqlite3 would store a BLOB.
+    if is_numpy_scalar(found):  # Scalars of nanoseconds count as ints, and sqlite3 would store a BLOB.
         misfit = _misfit(column.type, found, column.has_texts_of_moments) or f"no {kind.__name__}"
         raise _UnfitError(f"the column {column.name!r} takes {misfit}")
     return found
@@ -297,14 +297,14 @@ def _stored(column: StagedColumn, value: Any, item: Any) -> Any:
 
 _OF_JSON = frozenset({str, int, float, bool, type(None)})
 _NATIVE = _OF_JSON | {bytes, decimal.Decimal, datetime.date, datetime.time, datetime.datetime}
-"""Classes that databases have types for; others have a text in a column of texts."""
+"""Classes that databases have types for; others are strings in a column of strings."""
 
 
 def python_scalar(value: Any) -> Any:
-    """Return a scalar of NumPy as Python's; one of nanoseconds, which Python has not, stays as it is."""
+    """Return a scalar of NumPy as Python's; a scalar of nanoseconds, which Python lacks, is unchanged."""
     if not is_numpy_scalar(value):
         return value
-    # sqlite3 takes the memory of an int of NumPy for bytes: a column of ints would get a BLOB, which equals no int.
+    # sqlite3 stores the memory of an int of NumPy as bytes: a column of ints would get a BLOB, which equals no int.
     found = value.item()
     return value if value.dtype.kind in "mM" and isinstance(found, int) else found
 
@@ -352,7 +352,7 @@ def _returned(column: StagedColumn, value: Any) -> Any:
 
 
 def _text_of_moment(value: Any) -> str | None:
-    """Return the text that SQLAlchemy makes of a moment for SQLite, and of one with a zone the same with its offset."""
+    """Return the string that SQLAlchemy makes of a moment for SQLite, with the offset of the time zone if any."""
     if value is None:
         return None
     if type(value) is datetime.date:
@@ -382,7 +382,7 @@ def _fields(item: Any, columns: tuple[StagedColumn, ...], is_exact: bool) -> dic
 
 
 def _check(column: StagedColumn, value: Any) -> None:
-    """Refuse a value that is not of the type of its column: SQLite would keep it, and drivers and servers change it."""
+    """Refuse a value that is not of the type of its column: SQLite would store it, and servers change it."""
     if value is None:
         if not column.is_nullable:
             raise _UnfitError(f"the column {column.name!r} takes no None")
@@ -431,7 +431,7 @@ def _misfit(kind: Any, value: Any, keeps_zones: bool = False) -> str | None:
 
 
 def _misfit_within(array: Any, value: Any) -> str | None:
-    """Look at the values of an array, which may hold arrays."""
+    """Check the values of an array, which may contain arrays."""
     if not isinstance(value, list | tuple):
         return None  # The database decides.
     inner = ((array if isinstance(each, list | tuple) else array.item_type, each) for each in value if each is not None)
@@ -439,8 +439,8 @@ def _misfit_within(array: Any, value: Any) -> str | None:
 
 
 def _misfit_in_time(kind: Any, expected: type, value: Any) -> str | None:
-    """Look at a moment or a time of the day: without a zone it would get that of the server, or else lose its own."""
-    # SQLAlchemy has no flag for the one type of SQL Server (2.0).
+    """Check a moment or a time of the day: without a zone it would get the server's zone, or else lose its own."""
+    # SQLAlchemy has no flag for this type of SQL Server (2.0).
     has_zone = kind.timezone or type(kind).__name__ == "DATETIMEOFFSET"
     takes = f"{expected.__name__}s {'with' if has_zone else 'without'} a zone"
     if expected is datetime.datetime and not has_zone and type(value) is datetime.date:

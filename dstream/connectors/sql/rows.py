@@ -1,4 +1,4 @@
-"""Records of rows of a database: named tuples, or a class of the user; and values that Python cannot hold.
+"""Records of rows of a database: named tuples, or a class of the user; and values that Python cannot represent.
 
 A driver fails at a value such as a date of the year 10000 and does not read past it, nor does it name the row. Where
 bad rows are handled, each such value becomes a `LostValue` in its row, with its form in the database.
@@ -38,7 +38,7 @@ __all__ = ["LostValue", "Maker", "Rows", "keep_lost", "lost_in", "refuse_months"
 
 
 Maker = Callable[[Sequence[Any], int], list[Any]]
-"""Makes items of rows, behind a number of others."""
+"""Function of rows, and the number of earlier rows, that returns items."""
 
 
 def rows_of(kind: Any) -> Rows:
@@ -58,7 +58,7 @@ def rows_of(kind: Any) -> Rows:
 
 
 def _native(form: Decoder) -> Decoder:
-    """Return a decoder that also takes 0 and 1 for bools, unless they may be numbers."""
+    """Return a decoder that also accepts 0 and 1 as bools, unless they may be numbers."""
     if isinstance(form, OptionalDecoder):
         return OptionalDecoder(_native(form.form))
     kinds = [getattr(each, "kind", None) for each in (form.forms if isinstance(form, UnionDecoder) else (form,))]
@@ -67,7 +67,7 @@ def _native(form: Decoder) -> Decoder:
 
 @dataclass(frozen=True)
 class RowOfModel(ModelDecoder):
-    """Takes a row as a pydantic model.
+    """Decoder of a row as a pydantic model.
 
     Attributes:
         nested: the columns that have JSON, which SQLite returns as strings.
@@ -83,7 +83,7 @@ class RowOfModel(ModelDecoder):
 
 @functools.lru_cache(maxsize=1024)
 def unions_of_rows(kind: Any) -> tuple[UnionField, ...]:
-    """Return the fields of a class whose values may return as others from a database."""
+    """Return the fields of a class whose values may be read back as others from a database."""
     return tuple(replace(union, decoder=_native(union.decoder)) for union in unions_of(kind, SQL))
 
 
@@ -105,7 +105,7 @@ class BoolOfNumber:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Makes items of rows.
+    """Function that makes items of rows.
 
     Attributes:
         form: the class of each item; None: a named tuple.
@@ -146,7 +146,7 @@ def _ambiguous(call: str, problem: str) -> SourceError:
 
 
 def _field_names(names: tuple[str, ...], call: str) -> tuple[str, ...]:
-    """Return the names of the fields of a named tuple with these columns, as code reads them, or else by their places.
+    """Return the field names of a named tuple with these columns, positional if they are no identifiers.
 
     Raises:
         SourceError: the name of one column would be read as another one.
@@ -172,7 +172,7 @@ def _is_field(name: str) -> bool:
 @functools.lru_cache(maxsize=256)
 def _row_kind(names: tuple[str, ...]) -> Any:
     """Return the class of rows with these columns. It is found again by its names in every process."""
-    # The names are those of a query.
+    # The names come from a query.
     kind: Any = collections.namedtuple("Row", names, rename=True)  # type: ignore[misc]
     return type("Row", (kind,), {"__slots__": (), "__reduce__": lambda row: (_row, (names, *row))})
 
@@ -183,10 +183,10 @@ def _row(names: tuple[str, ...], *values: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LostValue:
-    """A value that no object of Python can hold.
+    """A value that no object of Python can represent.
 
     Attributes:
-        text: the value as the database has it.
+        text: the value in the database's notation.
         problem: the error of the driver.
     """
 
@@ -213,7 +213,7 @@ def _lost(value: Any) -> LostValue | None:
 
 
 def keep_lost(connection: sa.Connection, lost: list[LostValue]) -> None:
-    """Configure a driver to make a `LostValue` where it would fail, and add each to `lost`: SQLite and psycopg can."""
+    """Configure a driver to make a `LostValue` where it would fail, and append it to `lost`: for SQLite and psycopg."""
     driver: Any = connection.connection.driver_connection
     if isinstance(driver, sqlite3.Connection):
         driver.text_factory = _texts(lost)
@@ -249,7 +249,7 @@ def _keeping(loader: Any, lost: list[LostValue]) -> Any:
 
 
 def refuse_months(connection: sa.Connection) -> None:
-    """Configure a driver to refuse intervals of months and years: psycopg makes 30 and 365 days of them (3.3)."""
+    """Configure a driver to refuse intervals of months and years: psycopg converts them to 30 and 365 days (3.3)."""
     if connection.dialect.driver == "psycopg":
         driver: Any = connection.connection.driver_connection
         driver.adapters.register_loader("interval", _interval_loader())

@@ -34,11 +34,11 @@ __all__ = ["SqlJob", "SqlSink", "SqlTarget"]
 
 @dataclass(slots=True)
 class SqlJob:
-    """One epoch of a job on its way into a table, in the driver.
+    """Transaction of one epoch of a job on a table, in the driver.
 
     Attributes:
-        name: that of the job in the table of epochs.
-        is_named: others may commit it too.
+        name: the name of the job in the table of epochs.
+        is_named: other processes may commit it too.
         replace: the rows replace all existing ones.
     """
 
@@ -88,7 +88,7 @@ class SqlJob:
 
         row = {"target": str(self.writer.table), "job": self.name, "epoch": 0}
         try:
-            # In a transaction of its own: after an error PostgreSQL refuses all else in a transaction.
+            # In a separate transaction: after an error PostgreSQL refuses everything else in a transaction.
             connection.execute(epochs_table(self.writer.table).insert(), row)
             connection.commit()
         except IntegrityError:
@@ -148,7 +148,7 @@ class SqlJob:
 
 
 def _checked(receipt: Receipt, database: Database) -> tuple[str, int]:
-    """Return the parts of a receipt. It may have been kept anywhere, so it is input, and leads to no other table."""
+    """Return the parts of a receipt. It is untrusted, so it is validated, and refers to no other table."""
     match receipt:
         case [str(name), int(count)] if STAGED.fullmatch(name):
             return name, count
@@ -201,9 +201,9 @@ class SqlSink(Replaceable, Generic[T]):
     """Result of `to_sql`.
 
     Attributes:
-        columns: those that are written; None: all.
+        columns: the columns to write; None: all.
         label: the reducer as the user wrote it.
-        replace: the rows take the place of all earlier ones.
+        replace: the rows replace all earlier ones.
     """
 
     database: Database
@@ -220,7 +220,7 @@ class SqlSink(Replaceable, Generic[T]):
         return
 
     def open(self, context: Collections) -> SqlTarget:
-        """Look at the table, and make the one of epochs if there is none."""
+        """Inspect the table, and create the table of epochs if it does not exist."""
         with self.database.connected() as connection:
             columns = opened_table(self.database, connection, self.table, self.columns)
             # What the tasks of drivers have left that died a week ago or earlier.

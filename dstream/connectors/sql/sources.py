@@ -37,7 +37,7 @@ class Ranges:
     """The ranges into which a column is cut.
 
     Attributes:
-        borders: between the parts, one fewer than there are.
+        borders: the boundaries between the parts, one fewer than parts.
     """
 
     column: str
@@ -61,7 +61,7 @@ class SqlRows(NamesOfStreams):
 
     @property
     def ordered(self) -> bool:
-        """Return whether the rows have an order: that of the one query."""
+        """Return whether the rows have an order, which only a single query has."""
         return self.ranges is None
 
     def count_splits(self, parallelism: int) -> int:
@@ -99,8 +99,8 @@ class SqlSplit:
     """The split that one query reads.
 
     Attributes:
-        divided_by: the column of `partition_on`, which the rows must have: SQLite takes an unknown name
-            for a text, with which all rows would be in one part.
+        divided_by: the column of `partition_on`, which the rows must have: SQLite interprets an unknown name as a
+            string, with which all rows would be in one part.
     """
 
     database: Database
@@ -110,7 +110,7 @@ class SqlSplit:
     divided_by: str | None = None
 
     def read(self) -> Iterator[Any]:
-        """Ask, and give the rows."""
+        """Run the query, and yield the rows."""
         return itertools.chain.from_iterable(self.read_blocks())
 
     def read_blocks(self) -> Iterator[list[Any]]:
@@ -124,7 +124,7 @@ class SqlSplit:
                 yield make(fetched, before)
 
     def read_past(self, misread: Callable[[Misread], Iterable[Any]]) -> Iterator[Any]:
-        """Yield the items, and the result of `misread` in the place of a row with a value that Python does not have."""
+        """Yield the items, with the result of `misread` in place of a row with a value that Python cannot represent."""
         database, lost = self.database, list[LostValue]()
         with database.connected() as connection, closing(self._result(connection, ROWS, lost)) as result:
             columns = tuple(result.keys())
@@ -136,7 +136,7 @@ class SqlSplit:
                 lost.clear()
 
     def _fetched(self, result: sa.CursorResult[Any]) -> Iterator[tuple[int, Sequence[Any]]]:
-        """Yield the rows as they arrive, behind the number of those before them."""
+        """Yield the rows as they arrive, with the number of earlier rows."""
         before = 0
         while True:
             try:
@@ -201,7 +201,7 @@ class SqlSplit:
         database = self.database
         with database.refusals():
             refuse_months(connection) if lost is None else keep_lost(connection, lost)
-            # Without a cursor of the server, psycopg fetches the whole result into memory.
+            # Without a cursor of the server, psycopg fetches the complete result into memory.
             options = {"stream_results": True, "max_row_buffer": most}
             result = connection.execute(sa.text(self.query), dict(self.params), execution_options=options)
         if not result.returns_rows:
@@ -269,11 +269,11 @@ class SqlChanges(NamesOfStreams):
         return {ONLY: self._before(self.start, last) if isinstance(self.start, datetime.datetime) else last}
 
     def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, list[Any]]:
-        """Return the place of the last row."""
+        """Return the offset of the last row."""
         return {ONLY: self._last(self._checked(offsets.get(ONLY)), most)}
 
     def _before(self, moment: datetime.datetime, last: list[Any]) -> list[Any]:
-        """Ask for the place of the last row that is older than a moment; none is, if there are no rows."""
+        """Query the offset of the last row that is older than a moment; empty if there are no such rows."""
         newest = self._value(last[0]) if last else moment
         if not isinstance(newest, datetime.datetime) or (newest.tzinfo is None) != (moment.tzinfo is None):
             wanted = "with" if moment.tzinfo is not None else "without"
@@ -284,7 +284,7 @@ class SqlChanges(NamesOfStreams):
         return self._last_where(f"{self._quoted(self.columns[0])} < :moment", {"moment": moment}, None) or []
 
     def _last(self, offset: list[Any], most: int | None) -> list[Any]:
-        """Ask for the last row behind an offset, or for the `most`-th one."""
+        """Query the last row after an offset, or the `most`-th one."""
         return offset if most == 0 else self._last_where(*self._where(offset, ">", "start"), most) or offset
 
     def _last_where(self, where: str, values: Mapping[str, Any], most: int | None) -> list[Any] | None:
@@ -316,10 +316,10 @@ class SqlChanges(NamesOfStreams):
         return offset
 
     def _where(self, offset: list[Any], comparison: str, name: str) -> tuple[str, dict[str, Any]]:
-        """Return the condition that rows are behind an offset, or up to it; there is none without one."""
+        """Return the condition that rows are after an offset, or up to it; no condition without an offset."""
         first, *others = map(self._quoted, self.columns)
         if not offset:
-            # NULL has no place in an order, so no offset would lead behind such a row.
+            # NULL has no position in an order, so no offset would be after such a row.
             return f"{first} IS NOT NULL", {}
         values = {f"{name}_{place}": self._value(value) for place, value in enumerate(offset)}
         if not others:
@@ -338,7 +338,7 @@ class SqlChanges(NamesOfStreams):
             raise SourceError(f"{self.label}: {plain!r} is no value of an offset") from error
 
     def split(self, partition: str, start: Any, stop: Any) -> SqlSplit:
-        """Return the rows behind one place, up to another one."""
+        """Return the rows after one offset, up to another one."""
         if partition != ONLY:
             raise SourceError(f"{self.label}: there is no partition {partition!r}")
         behind, after = self._where(self._checked(start), ">", "start")
@@ -355,7 +355,7 @@ class SqlChanges(NamesOfStreams):
     def _quoted(self, name: str) -> str:
         import sqlalchemy as sa
 
-        # `text` takes a colon for a parameter.
+        # `text` interprets a colon as a parameter.
         return sa.make_url(self.database.url).get_dialect()().identifier_preparer.quote(name).replace(":", r"\:")
 
     def __repr__(self) -> str:

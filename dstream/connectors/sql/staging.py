@@ -43,7 +43,7 @@ __all__ = [
 
 EPOCHS = "dstream_epochs"
 PLACE = "dstream_place"
-"""The column of a staged table that keeps the order of its rows."""
+"""The column of a staged table with the order of its rows."""
 STAGED = re.compile(r"(dstream_([0-9a-f]{8})_[0-9a-f]{16})_[0-9a-f]{16}")
 _WEEK = 7 * 24 * 60 * 60
 
@@ -66,10 +66,10 @@ def run_name() -> str:
 def opened_table(
     database: Database, connection: sa.Connection, table: Table, names: tuple[str, ...] | None
 ) -> tuple[StagedColumn, ...]:
-    """Return the columns of a table that are written; make the table of epochs if there is none.
+    """Return the columns of a table that are written; create the table of epochs if it does not exist.
 
     Raises:
-        SinkError: there is no such table or column, or no table can be made.
+        SinkError: there is no such table or column, or no table can be created.
     """
     import sqlalchemy as sa
     from sqlalchemy.exc import DBAPIError
@@ -91,7 +91,7 @@ def opened_table(
             raise SinkError(
                 f"{database.call}: the column {untyped!r} has no type that is known here: columns=... names the others"
             )
-        with suppress(DBAPIError):  # Another process makes it at the same time; else the next line raises.
+        with suppress(DBAPIError):  # Another process may have created it; otherwise the next line raises.
             epochs_table(table).create(connection, checkfirst=True)
             connection.commit()
         # After an error PostgreSQL refuses all else in a transaction.
@@ -114,7 +114,7 @@ def opened_table(
 
 
 def _is_made_there(column: Any) -> bool:
-    """Return whether the database itself gives a column its values, and takes none."""
+    """Return whether the database computes the values of a column, and accepts none."""
     return "computed" in column or bool(column.get("identity", {}).get("always"))
 
 
@@ -166,7 +166,7 @@ def swept(connection: sa.Connection, table: Table, runs: frozenset[str] = frozen
 
 
 def staged_table(name: str, table: Table, columns: Sequence[StagedColumn]) -> sa.Table:
-    """Return the table of one attempt: the columns, and the place of a row."""
+    """Return the table of one attempt: the columns, and the position of a row."""
     import sqlalchemy as sa
 
     each = [sa.Column(column.name, column.stored_type, nullable=column.is_nullable) for column in columns]
@@ -192,10 +192,10 @@ def conflict(
     Args:
         database: names the call.
         connection: the transaction in which they were refused.
-        error: that of SQLAlchemy.
-        rows: the staged ones.
+        error: the error of SQLAlchemy.
+        rows: the staged rows.
         target: the table that they are for.
-        columns: those that are written.
+        columns: the columns that are written.
     """
     original = getattr(error, "orig", None)
     [name] = {getattr(original, "sqlstate", None), getattr(original, "sqlite_errorname", None)} & _REPEATED or {None}
@@ -233,7 +233,7 @@ _BATCH = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SqlWriter:
-    """Travels to the tasks. Each attempt fills a table of its own.
+    """Writer that is sent to the tasks. Each attempt fills a separate table.
 
     Attributes:
         run: the beginning of the names of its tables.
@@ -289,7 +289,7 @@ class SqlWriter:
             if getattr(error, "connection_invalidated", False):
                 with self.database.refusals():
                     raise
-            # Each row is tried alone and taken back, since a driver does not report which one of a batch was refused.
+            # Each row is tried alone and rolled back, since a driver does not report which one of a batch was refused.
             for item, row in zip(batch, rows, strict=True):
                 connection.rollback()
                 try:
