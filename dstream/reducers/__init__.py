@@ -73,14 +73,14 @@ _HOMES = {
     "to_sql": "dstream.reducers.sql",
     "updating_imap": "dstream.reducers.collections",
 }
-"""The modules that have the names; each is loaded when one of them is asked for."""
+"""The modules of the names; each is loaded when a name of it is requested."""
 
 
 if not TYPE_CHECKING:  # A type checker would take it for every name.
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
-            from dstream.suggestions.packages import no_such_name  # here: only a mistaken name needs it
+            from dstream.suggestions.packages import no_such_name  # lazily: only a mistaken name needs it
 
             raise no_such_name("reducers", name, sys._getframe(1))
         # A name that the module has is found without a call of this function.

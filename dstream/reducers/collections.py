@@ -81,10 +81,10 @@ def to_imap(
     job: str | None = None,
     storage: Place | None = None,
 ) -> Reducer[Any, Any]:
-    """Write entries into the map `name`, made if there is none, and return it.
+    """Write entries into the map `name`, which is created if it does not exist, and return it.
 
-    Other entries of the map stay. Of equal keys in one job the last in encounter order wins, or
-    `merge` makes one value of them. Costs one shuffle of the values of each partition and key.
+    Other entries of the map are not changed. Of equal keys in one job the last in encounter order wins,
+    or `merge` combines their values. Costs one shuffle of the values of each partition and key.
 
     **Parallelism**: each task writes the buckets of its keys.
     **Guarantee**: all entries of a job appear at once or none does; tasks that fail, are retried or
@@ -94,13 +94,13 @@ def to_imap(
 
     Args:
         name: the name of the map.
-        key: gives the key of an item. Without `key` and `value` the items must be entries or pairs.
-        value: gives the value of an item.
-        merge: makes one value of two values of a key within the job, in encounter order. It should return a new
-            value: on the local engine the values may be objects of the caller's own.
-        on_existing: what is done with a value that the map has already: `"overwrite"` it, or `"merge"` it with the new
-            one (existing value first), atomically. With `"merge"` a None of `merge` removes the entry; of two new
-            values it returns that nothing is left of them, and the one that the map has stays.
+        key: returns the key of an item. Without `key` and `value` the items must be entries or pairs.
+        value: returns the value of an item.
+        merge: combines two values of a key within the job, in encounter order. It should return a new value: on the
+            local engine the values may be objects of the caller.
+        on_existing: `"overwrite"` an existing value of the map, or `"merge"` it with the new value (existing value
+            first), atomically. With `"merge"`, a None of `merge` removes the entry; for two new values it discards
+            both, and the existing value remains.
         job: a job of this name is committed once, however often it runs; a second run does nothing.
         storage: a folder or a URL, as for `connect`, of another storage that has the collection; unset, that of the
             context.
@@ -108,9 +108,9 @@ def to_imap(
     Raises:
         TypeError: an argument cannot be called, only one of `key` and `value` is given, or, when it
             runs, an item is neither an entry nor a pair.
-        ValueError: `on_existing` is none of its choices, or asks for a merge without `merge`.
-        NullElementError: when it runs: a key or a value is None, or what `merge` gives with `on_existing="overwrite"`.
-        UnstableKeyError: when it runs: a key cannot be kept.
+        ValueError: `on_existing` is none of its choices, or is `"merge"` without `merge`.
+        NullElementError: when it runs: a key or a value is None, or a result of `merge` with `on_existing="overwrite"`.
+        UnstableKeyError: when it runs: a key cannot be stored.
 
     Example:
         >>> import operator
@@ -159,7 +159,7 @@ def to_icache(
 ) -> Reducer[Any, Any]:
     """Write entries into the cache `name`, which `ctx.get_cache(name, ttl=...)` configured, and return it.
 
-    An entry's time to live starts when its task wrote it. All else is as in `to_imap`.
+    An entry's time to live starts when its task wrote it. Otherwise as `to_imap`.
 
     **Parallelism**, **Guarantee**, **On re-run**: as for `to_imap`.
 
@@ -233,7 +233,7 @@ def grouping_by_to_imap(
     """Group items and write one entry for each group into the map `name`; return the map.
 
     Groups are combined on the workers and never pass through the caller. Other entries of the map
-    stay; one with the key of a group is overwritten.
+    are not changed; an entry with the key of a group is overwritten.
 
     **Parallelism**: each partition groups its own items; one task combines and writes the groups of a bucket.
     **Guarantee**: all groups of a job appear at once or none does.
@@ -241,7 +241,7 @@ def grouping_by_to_imap(
 
     Args:
         name: the name of the map.
-        classifier: gives the key of an item.
+        classifier: returns the key of an item.
         downstream: collects the items of one key; lists by default.
         job: a job of this name is committed once, however often it runs.
         storage: a folder or a URL, as for `connect`, of another storage that has the collection; unset, that of the
@@ -321,7 +321,7 @@ def _grouping(
 
 
 def to_ilist(name: str, *, job: str | None = None, storage: Place | None = None) -> Reducer[T, IStreamList[T]]:
-    """Append the items to the list `name`, made if there is none, and return it.
+    """Append the items to the list `name`, which is created if it does not exist, and return it.
 
     An ordered stream keeps its order. Nothing is shuffled.
 
@@ -352,14 +352,14 @@ R = TypeVar("R")
 
 
 def to_iset(name: str, *, job: str | None = None) -> Reducer[T, IStreamSet[T]]:
-    """Add the items to the set `name`, made if there is none, and return it.
+    """Add the items to the set `name`, which is created if it does not exist, and return it.
 
     Costs one shuffle of the distinct items of each partition.
 
     **Parallelism**: each task writes the buckets of its items.
     **Guarantee**: all items of a job appear at once or none does; tasks that fail, are retried or run twice change
     nothing.
-    **On re-run**: nothing changes: what is in a set is in it once.
+    ***On re-run**: nothing changes: a set contains an item once.
 
     Args:
         name: the name of the set.
@@ -368,7 +368,7 @@ def to_iset(name: str, *, job: str | None = None) -> Reducer[T, IStreamSet[T]]:
     Raises:
         TypeError: `name` is no str.
         NullElementError: when it runs: an item is None.
-        UnstableKeyError: when it runs: an item has no hash, or one that other processes do not share.
+        UnstableKeyError: when it runs: an item has no hash, or a hash that differs between processes.
 
     Example:
         >>> from reducers import to_iset
@@ -390,22 +390,22 @@ def updating_imap(
     job: str | None = None,
     storage: Place | None = None,
 ) -> Reducer[T, IStreamMap[K, V]]:
-    """Update entries of the map `name`, made if there is none, by functions of old values and items; return it.
+    """Update entries of the map `name` by a function of old values and items; create the map if needed, and return it.
 
-    The items of a key are passed one after another, in encounter order. Costs one shuffle of all items; those of one
-    key must fit into the memory of a task. Where a function makes one value of two, `to_imap` combines them before the
-    shuffle.
+    The items of a key are passed one after another, in encounter order. Costs one shuffle of all items; the
+    items of one key must fit into the memory of a task. With a function that combines two values, `to_imap` combines
+    them before the shuffle.
 
     **Parallelism**: each task writes the buckets of its keys.
     **Guarantee**: all entries of a job change at once or none does, each item counts once; `update` may run more often,
-    where a task is run again, or an entry changed before the commit.
-    **On re-run**: the same items are taken in again, unless `job` names the job.
+    if a task is run again, or an entry changed before the commit.
+    ***On re-run**: the same items are applied again, unless `job` names the job.
 
     Args:
         name: the name of the map.
-        key: gives the key of an item.
-        update: gets the value of the key, None if there is none, and an item; gives the new value, or None to remove
-            the entry. It may change the value that it gets and give that.
+        key: returns the key of an item.
+        update: receives the value of the key, None if there is none, and an item; returns the new value, or None to
+            remove the entry. It may change and return the value that it receives.
         job: a job of this name is committed once, however often it runs; a second run does nothing.
         storage: a folder or a URL, as for `connect`, of another storage that has the collection; unset, that of the
             context.
@@ -413,7 +413,7 @@ def updating_imap(
     Raises:
         TypeError: an argument is of another kind.
         NullElementError: when it runs: a key is None.
-        UnstableKeyError: when it runs: a key cannot be kept.
+        UnstableKeyError: when it runs: a key cannot be stored.
 
     Example:
         >>> from reducers import updating_imap
@@ -434,25 +434,25 @@ def processing_imap(
     job: str | None = None,
     storage: Place | None = None,
 ) -> Reducer[T, IStreamMap[K, V]]:
-    """Call a function to change entries of the map `name`, made if there is none, for each item; return the map.
+    """Call a function for each item to change entries of the map `name`; create the map if needed, and return it.
 
-    It gets what the function of `map.execute_on_key` gets: the entry, whose value is None where there is none. All else
-    is as in `updating_imap`.
+    It receives the same as the function of `map.execute_on_key`: the entry, whose value is None if there is none.
+    Otherwise as `updating_imap`.
 
     **Parallelism**, **Guarantee**, **On re-run**: as for `updating_imap`.
 
     Args:
         name: the name of the map.
-        key: gives the key of an item.
-        processor: gets the entry and an item. `entry.set_value(value)` changes the entry, with None removes it; what
-            the function returns does not matter.
+        key: returns the key of an item.
+        processor: receives the entry and an item. `entry.set_value(value)` changes the entry, with None removes it;
+            the result of the function is ignored.
         job: as for `updating_imap`.
         storage: as for `updating_imap`.
 
     Raises:
         TypeError: an argument is of another kind.
         NullElementError: when it runs: a key is None.
-        UnstableKeyError: when it runs: a key cannot be kept.
+        UnstableKeyError: when it runs: a key cannot be stored.
 
     Example:
         >>> from reducers import processing_imap

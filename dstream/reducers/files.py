@@ -120,12 +120,12 @@ def to_files(
 ) -> Reducer[Any, list[str]]:
     r"""Write the items into files of a folder, and return the paths of these files.
 
-    The folder is made if there is none. The files are called `part-000001-00000.txt` and so on: the number of the
-    commit, then that of the file. The order of their names is the encounter order, so `text_files(folder)` reads what
-    was written, as it was.
+    The folder is created if it does not exist. The files are called `part-000001-00000.txt` and so on: the number of
+    the commit, then the number of the file. The order of their names is the encounter order, so `text_files(folder)`
+    reads the items as they were written.
 
-    A second run adds files; inside of `replacing(...)` it replaces the old ones. A folder that holds files of
-    others is refused: readers of the folder would read them, too.
+    A second run adds files; inside of `replacing(...)` it replaces the old files. A folder with other files is
+    refused: readers of the folder would read them, too.
 
     **Parallelism**: each partition that has items writes a file of its own. Nothing is shuffled.
     **Guarantee**: tasks write into `.dstream` in the folder. A commit then renames their files one after another, so
@@ -145,10 +145,10 @@ def to_files(
             what does not fit is an error that names the item. CSV has a header in each file; None is an empty field
             there, and the empty text a quoted one. `"delta"` is a table of Delta with files of Parquet, whose readers
             see all files of a run at once, or none.
-        to_string: makes the text of an item, without line breaks, since each ends a line.
-        columns: of rows: a dataclass, a named tuple or a `TypedDict`, whose fields they are, or their names. Unset,
-            those of the first item of a file. Dicts may lack some of them, which are None then.
-        encoding: of lines, as for `open`.
+        to_string: returns the string of an item, without line breaks, since each ends a line.
+        columns: the columns of rows: names, or a dataclass, a named tuple or a `TypedDict` with these fields. Unset,
+            the fields of the first item of a file. Fields that a dict lacks are None.
+        encoding: the encoding of lines, as for `open`.
         compression: `"gz"`, `"bz2"`, `"xz"` or `"zst"`. Parquet and Avro compress inside of the file: Parquet with
             Snappy, `"gz"` or `"zst"`, Avro with any of them or `"snappy"`.
         name: the beginning of the names of the files.
@@ -159,17 +159,17 @@ def to_files(
             item after this number of seconds. The bytes are those before compression; of Parquet and Avro, those in
             memory. A job without an end holds the files of its epochs back until they have this number of bytes or the
             seconds have passed, and makes one file of them; not in a table of Delta.
-        on_existing: `"refuse"` a folder that holds files already, or `"add"` to those of earlier runs.
+        on_existing: `"refuse"` a folder that contains files, or `"add"` files to those of earlier runs.
         job: a job of this name is committed once, however often it runs.
 
     Raises:
         TypeError: an argument is of another kind.
-        ValueError: an argument is none of its choices, or the folder is called as a file is.
+        ValueError: an argument is none of its choices, or the folder has the name of a file.
         LookupError: there is no such encoding.
-        UnsupportedError: the folder is a URL that cannot be written to; or there is a table of Delta that needs what is
-            not known here.
-        SetupError: the package `fastavro`, which writes Avro, is not installed, or one for its compression, or that
-            which fsspec needs for the URL.
+        UnsupportedError: the folder is a URL that cannot be written to; or there is a table of Delta with
+            unsupported features.
+        SetupError: the package `fastavro`, which writes Avro, is not installed, or a package for its compression, or
+            the package that fsspec needs for the URL.
         SinkError: when it runs: the disk is full, the folder no longer exists, holds files of others, or is not for
             this process to write; or partitions have different columns, or others than the existing table.
 
@@ -256,22 +256,22 @@ def to_file(
     r"""Write all items into one file, in encounter order, and return its path.
 
     For results of a size that one program reads: a report, an extract. `to_files` writes a folder of files, which
-    takes no second step, and which a job without an end adds to.
+    needs no second step, and to which a job without an end can add files.
 
     **Parallelism**: each partition writes a part of its own beside the file; the driver joins the parts.
-    **Guarantee**: the file is seen whole or not at all: it is written in `.dstream` beside it and then renamed, so a
+    **Guarantee**: the file is seen complete or not at all: it is written in `.dstream` beside it and then renamed, so a
     run that fails leaves the old file. At a URL it is copied, and appears when the copy is complete.
     **On re-run**: the file is written again, with the same content, unless `job` names the job.
 
     Args:
-        path: of the file; on a cluster, one that all machines share. Or a URL for fsspec. The folder is made.
-        format: `"text"`, `"json"` (lines of JSON), `"csv"`, `"parquet"` or `"avro"`, as in `to_files`. Unset, that of
-            the name: `.txt`, `.json` and `.jsonl`, `.csv`, `.parquet`, `.avro`.
-        to_string: makes the text of an item, without line breaks.
-        columns: of rows: a dataclass, a named tuple or a `TypedDict`, or names. Unset, those of the first item of
-            each part.
-        encoding: of lines, as for `open`.
-        compression: as in `to_files`. Unset, that of a name such as `report.csv.gz`.
+        path: the path of the file; on a cluster, one that all machines share. Or a URL for fsspec. Creates the folder.
+        format: `"text"`, `"json"` (lines of JSON), `"csv"`, `"parquet"` or `"avro"`, as in `to_files`. Unset, the
+            format of the name: `.txt`, `.json` and `.jsonl`, `.csv`, `.parquet`, `.avro`.
+        to_string: returns the string of an item, without line breaks.
+        columns: the columns of rows: a dataclass, a named tuple or a `TypedDict`, or names. Unset, the fields of the
+            first item of each part.
+        encoding: the encoding of lines, as for `open`.
+        compression: as in `to_files`. Unset, the compression of a name such as `report.csv.gz`.
         on_existing: `"overwrite"` an existing file, or `"refuse"` to.
         job: a job of this name is committed once, however often it runs.
 
@@ -280,9 +280,9 @@ def to_file(
         ValueError: an argument is none of its choices, or the name has no ending of a format.
         LookupError: there is no such encoding.
         UnsupportedError: the path is a URL that cannot be written to.
-        SetupError: the package `fastavro`, which writes Avro, is not installed, or one for its compression, or that
-            which fsspec needs for the URL.
-        SinkError: when it runs: the path is that of a folder, the disk is full, or parts have different columns.
+        SetupError: the package `fastavro`, which writes Avro, is not installed, or a package for its compression, or
+            the package that fsspec needs for the URL.
+        SinkError: when it runs: the path is a folder, the disk is full, or parts have different columns.
 
     Example:
         >>> import pathlib, tempfile
@@ -307,7 +307,7 @@ def to_file(
 
 
 def _place_and_name(path: str) -> tuple[OutputFolder, str]:
-    """Return the folder of a file and its name there; a link is followed, since a rename would replace it."""
+    """Return the folder of a file and its name in the folder; links are followed, since a rename would replace them."""
     folder, slash, name = path.rpartition("/")
     if not name or name.startswith("."):
         raise ValueError(f"path must end in the name of a file that is not hidden, not {shown_url(path)!r}")

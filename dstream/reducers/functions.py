@@ -1,6 +1,6 @@
 """Reducers made of functions and of processors, logging, and `replacing`.
 
-An effect of theirs has happened when a task did it: a run that fails takes nothing back.
+Their effects happen in the tasks: a run that fails does not undo them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ S = TypeVar("S")
 def replacing(reducer: Reducer[T, R]) -> Reducer[T, R]:
     """Replace the whole contents of the collection, or the folder, by the output of a reducer.
 
-    The old content disappears in the commit that the new one appears in: no reader sees an empty collection. In a
+    The commit of the new content removes the old content: no reader sees an empty collection. In a
     folder the new files appear one by one, then the list in `_SUCCESS` changes, then the old files disappear.
 
     **Parallelism**, **Guarantee**: those of `reducer`.
@@ -63,30 +63,30 @@ def sink_from(
 ) -> Reducer[T, None]:
     """Pass each item to a function of your own, with an object that each task makes for it, such as a client.
 
-    The functions run where the items are. An ordered partition gives its items in order.
+    The functions run in the tasks of the items. The items of an ordered partition are passed in order.
 
-    **Parallelism**: each task that has items makes one of its own.
+    ***Parallelism**: each task that has items creates its own object.
     **Guarantee**: at least once, if `receive` and `flush` have handed an item over when they return. Items that were
-    received before a failure stay where they are, and a task that runs again gives its items again. With `prepare` and
+    received before a failure are not removed, and a task that runs again passes its items again. With `prepare` and
     `commit` exactly once, in jobs that resume after a crash too: tasks put the items where they are not visible, and
-    the commit shows them. It may be asked again for what it has shown, and must then change nothing, as a file that is
-    renamed. **On re-run**: all items are given again.
+    the commit shows them. It may be called again for the same items, and must then change nothing, as renaming a file
+    does. **On re-run**: all items are passed again.
 
     Args:
-        create: makes it, before the first item of a task.
-        receive: takes (what was made, item).
-        flush: takes it after every 1,000 items, and after the last one.
-        destroy: takes it at its end, also after a failure.
-        prepare: takes it after the last item, and returns as plain data, as JSON has it, where the items of the task
-            are. Output that was prepared and is in no commit, as that of a task that ran twice, is not removed.
-        commit: takes in the caller what `prepare` gave in one attempt of each task, in a list; not if there are no
-            items. After a failure it is called again with the same list, maybe by another process; a job that has run
-            starts again if it raises a `SinkUnavailableError`.
-        name: that of the sink in messages; unset, its functions.
+        create: returns the object, before the first item of a task.
+        receive: receives (object, item).
+        flush: receives the object after every 1,000 items, and after the last item.
+        destroy: receives the object at its end, also after a failure.
+        prepare: receives the object after the last item, and returns the location of the task's items as plain data,
+            as JSON has it. Output that was prepared but not committed, as by a task that ran twice, is not removed.
+        commit: receives in the caller the list of the results of `prepare` in one attempt of each task; not called
+            without items. After a failure it is called again with the same list, maybe by another process; a job that
+            has run starts again if it raises a `SinkUnavailableError`.
+        name: the name of the sink in messages; unset, its functions.
 
     Raises:
-        TypeError: one of these is no function, or one whose call would not run it; when it runs: `prepare` gives
-            what is no plain data.
+        TypeError: an argument is no function, or a function whose call would not run it; when it runs: `prepare`
+            returns other than plain data.
         ValueError: `prepare` is given without `commit`, or the other way round.
 
     Example:
@@ -114,16 +114,16 @@ def sink_from(
 def to_logger(to_string: Callable[[T], str] = str, *, logger: str = LOGGER) -> Reducer[T, None]:
     """Log a line for each item, at the level INFO, in the caller's process.
 
-    There the program has set up its logging; the logs of workers are on other machines. A program that has set up none
-    prints the lines to stderr. They are printed in encounter order once the run has succeeded, and a run that fails
-    logs none. The texts are in the caller's memory until then: this is for results that people read.
+    The caller has set up its logging; the logs of workers are on other machines. Without logging handlers the lines are
+    printed to stderr. They are logged in encounter order once the run has succeeded; a run that fails logs none. The
+    strings are in the caller's memory until then: this is for results that people read.
 
-    **Parallelism**: the texts are made where the items are; the caller logs.
+    ***Parallelism**: the strings are made in the tasks; the caller logs.
     **Guarantee**: at least once: a job that another process finishes may log its lines again.
     **On re-run**: all items are logged again.
 
     Args:
-        to_string: makes the text of an item.
+        to_string: returns the string of an item.
         logger: the name of the logger.
 
     Raises:
@@ -144,7 +144,7 @@ def to_logger(to_string: Callable[[T], str] = str, *, logger: str = LOGGER) -> R
 
 
 def to_nothing() -> Reducer[Any, None]:
-    """Run all steps for all items, and keep nothing of them: for trials and measurements.
+    """Run all steps for all items, and discard the results: for trials and measurements.
 
     **Parallelism**: each partition lets its own items pass.
     **Guarantee**: every item has passed when the run has succeeded.
@@ -163,18 +163,18 @@ def to_nothing() -> Reducer[Any, None]:
 def to_processor(name: str, supplier: AnySupplier) -> ProcessorSink:
     """Pass the items to processors of your own that emit none, such as a client with a protocol.
 
-    They run as a vertex of a graph does: items arrive in blocks, at any of them, `complete()` is called behind the last
-    item, and `close(error)` at the end. In a job without an end they save what they need to resume, epoch by epoch.
+    They run like a vertex of a graph: items arrive in blocks, at any of the processors, `complete()` is called after
+    the last item, and `close(error)` at the end. In a job without an end they save their state in each epoch.
     Their output is dropped. Where functions suffice, `sink_from(...)` is shorter, and may be exactly once.
 
     **Parallelism**: one task for each processor: as many as there are cores, unless the supplier or, in a pipeline,
     `set_local_parallelism(n)` changes that; the local engine has one.
-    **Guarantee**: at least once: a task that runs again gives its items again.
-    **On re-run**: all items are given again.
+    ***Guarantee**: at least once: a task that runs again passes its items again.
+    **On re-run**: all items are passed again.
 
     Args:
-        name: that of the vertex, and in a pipeline of its stage.
-        supplier: makes the processors: a class of processors, a function, a `ProcessorSupplier` or a
+        name: the name of the vertex, and in a pipeline of its stage.
+        supplier: creates the processors: a class of processors, a function, a `ProcessorSupplier` or a
             `ProcessorMetaSupplier`.
 
     Raises:

@@ -1,6 +1,6 @@
 """Sources: the origins of the items of a stream.
 
-Each one is a `dstream.spi.Source` or a `StreamSource`, which never ends; `dstream docs write-a-source` adds another
+Each is a `dstream.spi.Source` or a `StreamSource`, which never ends; `dstream docs write-a-source` adds another
 in 30 lines.
 
 - `filesystem`: `text_files`, `json_lines`, `files`, `watch_files`.
@@ -10,7 +10,7 @@ in 30 lines.
 - `sockets`: `socket_lines`.
 - `collections`: `imap`, `icache`, `ilist`, and their journals, as `imap_journal`.
 - `functions`: your own, by `source_from`, `stream_source_from`, `from_processor`, `stream_from_processor`.
-- `memory`: `items`, `stream_of`, and those of a clock, `item_stream` and `long_stream`.
+- `memory`: `items`, `stream_of`, and the clock-driven `item_stream` and `long_stream`.
 
 The factories of `dstream.Stream` use `Items`, `Range`, `Iterate` and `Generate`.
 """
@@ -99,14 +99,14 @@ _HOMES = {
     "text_files": "dstream.sources.filesystem",
     "watch_files": "dstream.sources.filesystem",
 }
-"""The modules that have the names; each is loaded when one of them is asked for."""
+"""The modules of the names; each is loaded when a name of it is requested."""
 
 
 if not TYPE_CHECKING:  # A type checker would take it for every name.
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
-            from dstream.suggestions.packages import no_such_name  # here: only a mistaken name needs it
+            from dstream.suggestions.packages import no_such_name  # lazily: only a mistaken name needs it
 
             raise no_such_name("sources", name, sys._getframe(1))
         # A name that the module has is found without a call of this function.

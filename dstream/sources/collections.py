@@ -1,7 +1,7 @@
 """Collections as sources: `imap`, `icache`, `ilist` and the journals of maps and caches.
 
 They are values without a context, so that a pipeline can be built, pickled and run anywhere. The context that reads
-them opens them: it puts the source that the collection itself offers in their place.
+them opens them: it replaces them by the source of the collection itself.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ def imap(name: str, *, projection: Callable[[AnyEntry], R | None], storage: Plac
 def imap(name: str, predicate: Any = None, projection: Any = None, *, storage: Place | None = None) -> Source[Any]:
     """Read the entries of the map `name`, as its `stream()` does.
 
-    The map has to exist when the stream or the job is made: a wrong name is an error, and makes no map.
+    The map must exist when the stream or the job is created: a wrong name is an error, and creates no map.
 
     **Parallelism**: the storage divides its entries; each task reads its split from the storage itself.
     **Guarantee**: every entry once, without an order, as it was when the run started.
-    **On re-run**: what is in the map then is read.
+    ***On re-run**: the entries at that time are read.
 
     Args:
         name: the name of the map.
-        predicate: which entries; it runs where the data is read, and the others are dropped there.
-        projection: makes the item of each, there too; an entry for which it returns None is dropped.
+        predicate: selects entries; it runs in the tasks that read them.
+        projection: returns the item of an entry, in the same tasks; an entry for which it returns None is dropped.
         storage: a folder or a URL, as for `connect`, of another storage that has the collection; unset, that of the
             context.
 
@@ -94,12 +94,12 @@ def icache(
 @overload
 def icache(name: str, *, projection: Callable[[AnyEntry], R | None], storage: Place | None = None) -> Source[R]: ...
 def icache(name: str, predicate: Any = None, projection: Any = None, *, storage: Place | None = None) -> Source[Any]:
-    """Read the entries of the cache `name` that have not expired; reading them is no use of them.
+    """Read the entries of the cache `name` that have not expired; reading does not count as access.
 
     **Parallelism**, **Guarantee**, **On re-run**: those of `imap`.
 
     Args:
-        name: the name of the cache, which has to exist.
+        name: the name of the cache, which must exist.
         predicate: as for `imap`.
         projection: as for `imap`.
         storage: as for `imap`.
@@ -125,7 +125,7 @@ def ilist(name: str, *, storage: Place | None = None) -> Source[Any]:
     **Guarantee**: every item once, as it was when the run started.
 
     Args:
-        name: the name of the list, which has to exist.
+        name: the name of the list, which must exist.
         storage: as for `imap`.
 
     Raises:
@@ -182,22 +182,22 @@ def imap_journal(
     events: Events = "puts",
     storage: Place | None = None,
 ) -> StreamSource[Any]:
-    """Read the changes of the entries of the map `name`, which `get_map(name, journal=True)` made, one after another.
+    """Read the changes of the entries of the map `name`, which `get_map(name, journal=True)` made, in order.
 
-    An event has the time of its commit, by the clock of its writer, and `native_timestamps()` gives that to what a
-    projection makes of it, too.
+    An event has the time of its commit, by the clock of its writer; `native_timestamps()` assigns it to the result of a
+    projection, too.
 
     **Parallelism**: one task reads a range of events, since they have one order.
-    **Guarantee**: exactly once, in the order in which the changes happened, as long as the journal reaches back so far.
+    **Guarantee**: exactly once, in the order in which the changes happened, as long as the journal has the events.
     `vacuum` removes events of the default storage; events that were removed before they were read are an error.
     **On re-run**: a new job begins at `start`; one that resumes, where it was.
 
     Args:
         name: the name of the map.
-        start: `"oldest"`, all that is kept; `"current"`, what happens from now on; a datetime with a time zone, what
-            was committed from its millisecond on; an int, what happened after this offset.
-        predicate: which events; it runs where they are read.
-        projection: makes the item of each, there too; an event for which it returns None is dropped.
+        start: `"oldest"`, all events of the journal; `"current"`, events from now on; a datetime with a time zone,
+            events committed from its millisecond on; an int, events after this offset.
+        predicate: selects events; it runs in the tasks that read them.
+        projection: returns the item of an event, in the same tasks; an event for which it returns None is dropped.
         events: `"puts"`, or `"all"`, with entries that were removed.
         storage: a folder or a URL, as for `connect`, of another storage that has the collection; unset, that of the
             context.
@@ -205,7 +205,7 @@ def imap_journal(
     Raises:
         TypeError: an argument is of another kind.
         ValueError: an argument is none of its choices.
-        SourceError: when its job starts: the storage has no such map, or the map keeps no journal; later: the map was
+        SourceError: when its job starts: the storage has no such map, or the map has no journal; later: the map was
             destroyed, or events were removed.
 
     Example:
@@ -250,15 +250,15 @@ def icache_journal(
 ) -> StreamSource[Any]:
     """Read the changes of the entries of the cache `name`, which `get_cache(name, ttl=..., journal=True)` made.
 
-    That an entry was looked up is no change. One that expired is removed when a lookup or `purge()` meets it, and added
-    when it is put again. All else is as in `imap_journal`.
+    A lookup is no change. An expired entry is removed when a lookup or `purge()` finds it, and added when it is put
+    again. Otherwise as `imap_journal`.
 
     **Parallelism**, **Guarantee**, **On re-run**: as for `imap_journal`.
 
     Raises:
         TypeError: an argument is of another kind.
         ValueError: an argument is none of its choices.
-        SourceError: when its job starts: the storage has no such cache, or it keeps no journal; later: as for maps.
+        SourceError: when its job starts: the storage has no such cache, or it has no journal; later: as for maps.
 
     Example:
         >>> from sources import icache_journal

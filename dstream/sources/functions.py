@@ -30,18 +30,18 @@ def source_from(
 ) -> Source[T]:
     """Read the results of a function for each of several parts, such as files, pages or shards.
 
-    The parts are values that can be pickled; the worker that gets one calls `read`, which may yield its items.
+    The parts are values that can be pickled; the worker of a part calls `read`, which may yield its items.
 
     **Parallelism**: one task for each part.
-    **Guarantee**: that of `read`: every item once, if it gives each one for one part.
-    **On re-run**: `read` is called again, also after a task was lost, and must give the same items.
+    ***Guarantee**: that of `read`: every item once, if it returns each item for one part.
+    **On re-run**: `read` is called again, also after a task was lost, and must return the same items.
 
     Args:
-        splits: the parts, or a function that gives them when a run starts: it takes how many keep every core busy, and
-            may give more or fewer.
-        read: gives the items of a part, one after another; it opens what it needs, and closes that in a `finally`.
-        ordered: whether the items have an order: that of the parts, and then that inside each.
-        name: that of the source in messages; unset, its functions.
+        splits: the parts, or a function that returns them when a run starts: it receives the number of parts that keeps
+            every core busy, and may return more or fewer.
+        read: returns or yields the items of a part; it opens its resources, and closes them in a `finally`.
+        ordered: whether the items have an order: the order of the parts, and then the order inside each part.
+        name: the name of the source in messages; unset, its functions.
 
     Raises:
         TypeError: an argument is of another kind.
@@ -79,22 +79,22 @@ def stream_source_from(
     They are the methods of `dstream.spi.StreamSource`, which describes them. An offset is plain data that JSON has.
 
     **Parallelism**: one task for each range of a partition.
-    **Guarantee**: exactly once, if a range gives the same items whenever it is read.
+    ***Guarantee**: exactly once, if a range has the same items whenever it is read.
     **On re-run**: a new job begins at `begin()`; one that resumes, where it was.
 
     Args:
-        begin: gives the partitions that there are, and the offset at which a new job begins in each; in the driver.
-        reach: takes how far each partition was read, and a number of items that suffice or None; gives how far each can
-            be read now; in the driver.
-        read: takes a partition and two offsets, gives the items from the first one up to, not including, the second; in
-            a worker. The first one is None at the start of a partition that `begin` did not have.
-        timestamp: gives the time of an item in milliseconds since 1970, or None.
-        name: that of the source in messages; unset, its functions.
+        begin: returns the existing partitions, and the offset at which a new job begins in each; runs in the driver.
+        reach: receives the offset up to which each partition was read, and a number of items that suffices or None;
+            returns the offset up to which each partition can be read now; runs in the driver.
+        read: receives a partition and two offsets, returns the items from the first offset up to, not including, the
+            second; runs in a worker. The first offset is None at the start of a partition that `begin` did not return.
+        timestamp: returns the time of an item in milliseconds since 1970, or None.
+        name: the name of the source in messages; unset, its functions.
 
     Raises:
         TypeError: an argument is of another kind.
         ValueError: `name` is empty.
-        SourceError: when it runs: `begin` or `reach` gives no mapping of names to plain offsets.
+        SourceError: when it runs: `begin` or `reach` returns no mapping of names to plain offsets.
 
     Example:
         >>> from sources import stream_source_from
@@ -129,9 +129,9 @@ def _label(maker: str, name: Any, *functions: Any) -> str:
 def from_processor(name: str, supplier: AnySupplier) -> ProcessorSource[Any]:
     """Read the output of processors without inputs, such as a client of your own with a protocol.
 
-    They run as a vertex of a graph does: each emits in `complete()` until that returns True, and several share the work
-    by their `index` and `total_parallelism`. What they emit has no order. Where functions suffice, `source_from(...)`
-    is shorter.
+    They run like a vertex of a graph: each emits in `complete()` until that returns True, and several share the work by
+    their `index` and `total_parallelism`. The output has no order. Where functions suffice, `source_from(...)` is
+    shorter.
 
     **Parallelism**: one task for each processor: as many as there are cores, unless the supplier or, in a pipeline,
     `set_local_parallelism(n)` changes that; the local engine has one.
@@ -139,8 +139,8 @@ def from_processor(name: str, supplier: AnySupplier) -> ProcessorSource[Any]:
     **On re-run**: new processors emit again, also after a task was lost.
 
     Args:
-        name: that of the vertex, and in a pipeline of its stage.
-        supplier: makes the processors: a class of processors, a function, a `ProcessorSupplier` or a
+        name: the name of the vertex, and in a pipeline of its stage.
+        supplier: creates the processors: a class of processors, a function, a `ProcessorSupplier` or a
             `ProcessorMetaSupplier`.
 
     Raises:
@@ -164,20 +164,20 @@ def from_processor(name: str, supplier: AnySupplier) -> ProcessorSource[Any]:
 
 
 def stream_from_processor(name: str, supplier: AnySupplier) -> ProcessorStreamSource[Any]:
-    """Read the output of processors that run for ever, in a pipeline; a job runs them epoch by epoch.
+    """Read the output of processors that run without an end, in a pipeline; a job runs them epoch by epoch.
 
     In each epoch `complete()` has a slice of 50 ms, and at the end of the epoch a processor saves its position,
-    in `save_to_snapshot()`. What they emit has no timestamps, so that windows and what else needs time are refused
-    behind them. Steps behind them are notified of an end when all sources of the job have ended. Where functions
-    suffice, `stream_source_from(...)` is shorter, and gives timestamps.
+    in `save_to_snapshot()`. The output has no timestamps, so that windows and other steps that need time are
+    refused downstream. Downstream steps are notified of an end when all sources of the job have ended. Where functions
+    suffice, `stream_source_from(...)` is shorter, and assigns timestamps.
 
     **Parallelism**: one task for each processor, as for `from_processor`.
     **Guarantee**: exactly once, if they resume from what they have saved.
-    **On re-run**: resumes where it was; a new job begins anew.
+    ***On re-run**: resumes where it was; a new job begins at the start.
 
     Args:
-        name: that of the vertex, and in a pipeline of its stage.
-        supplier: makes the processors, as for `from_processor`.
+        name: the name of the vertex, and in a pipeline of its stage.
+        supplier: creates the processors, as for `from_processor`.
 
     Raises:
         TypeError: `name` is no str, or `supplier` none.

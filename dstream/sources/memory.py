@@ -73,19 +73,19 @@ def item_stream(
     """Yield items at a steady rate, for ever: `SimpleEvent(timestamp, sequence)`, or a function's results for the two.
 
     Item number i is due i / `per_second` seconds after the start, and has that time as its timestamp, which
-    `native_timestamps()` gives to it, whatever the function makes. It depends on nothing else. What was missed while no
-    job ran is emitted at once when one resumes.
+    `native_timestamps()` assigns to the result of the function. It depends on nothing else. Items that were due while
+    no job ran are emitted at once when a job resumes.
 
     **Parallelism**: one task for each range of a partition.
-    **Guarantee**: exactly once, if `fn` gives the same for the same arguments.
+    ***Guarantee**: exactly once, if `fn` returns the same for the same arguments.
     **On re-run**: a new job begins with item 0; one that resumes, where it was, and with the start that it had.
 
     Args:
-        per_second: how many items are due each second, of all partitions together.
-        fn: makes an item of its timestamp, in milliseconds, and its number; it runs in a worker.
-        start: when item 0 is due; unset, when a job begins.
+        per_second: the number of items due each second, of all partitions together.
+        fn: returns the item for a timestamp in milliseconds and a number; it runs in a worker.
+        start: the time at which item 0 is due; unset, when a job begins.
         partitions: item i is one of partition i modulo this number.
-        clock: gives the seconds since 1970; tests have one that they turn.
+        clock: returns the seconds since 1970; tests pass a clock of their own.
 
     Raises:
         TypeError: an argument is of another kind.
@@ -115,14 +115,14 @@ def long_stream(
     partitions: int = 1,
     clock: Callable[[], float] = time.time,
 ) -> StreamSource[int]:
-    """Generate the whole numbers from 0 on at a steady rate, for ever.
+    """Generate the whole numbers from 0 on at a steady rate, without an end.
 
-    Each has the time at which it is due as its timestamp, as those of `item_stream` have.
+    Each has the time at which it is due as its timestamp, as the items of `item_stream`.
 
     **Parallelism**, **Guarantee**, **On re-run**: as for `item_stream`.
 
     Args:
-        per_second: how many numbers are due each second.
+        per_second: the number of numbers due each second.
         start: as for `item_stream`.
         partitions: as for `item_stream`.
         clock: as for `item_stream`.
@@ -143,14 +143,14 @@ def long_stream(
 
 
 def stream_of(items: Iterable[T], partitions: int = 1) -> StreamSource[T]:
-    """Yield these items, and end: the output of a job without an end can be looked at when it is done.
+    """Yield these items, and end, so that a streaming job ends, and its output can be checked.
 
     **Parallelism**: one task for each range of a partition.
     **Guarantee**: exactly once.
     **On re-run**: a new job begins with the first item; one that resumes, where it was.
 
     Args:
-        items: all of them; they are taken at once. The job that reads them has them with its plan.
+        items: all items; they are read at once, and are sent with the plan of the job.
         partitions: item i is one of partition i modulo this number.
 
     Raises:

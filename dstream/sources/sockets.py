@@ -32,16 +32,15 @@ def socket_lines(
     `find_first` and `limit` need not wait for the end, and all else ends when the server does. A job with timestamps
     reads them as a stream: its windows close while the server sends, as those of Jet's `socket`.
 
-    With `durable`, lines are stored in a list of the context's storage before anybody reads them, and are read from
-    there by a job of unbounded data: exactly once, since they can be read again. The driver stores what has arrived
-    whenever the job asks how far it can read; a job that falls behind lets the server wait. Once the server has closed
-    the connection, the job ends behind the last line. What the server sent and was not stored when the driver died is
-    lost. The list keeps all lines; a new job begins with the first one unless `start`
-    changes that. One job at a time may write into it.
+    With `durable`, lines are stored in a list of the context's storage first, and are read from the list by a job of
+    unbounded data: exactly once, since they can be read again. The driver stores the arrived lines whenever the job
+    requests how far it can read; a job that lags makes the server wait. Once the server has closed the connection, the
+    job ends after the last line. Lines that were sent but not stored when the driver died are lost. The list retains
+    all lines; a new job begins with the first line unless `start` changes that. One job at a time may write into it.
 
     **Parallelism**: one task, which connects; with `durable`, and for a stream, the driver connects.
-    **Guarantee**: none: a socket gives nothing twice. Where an engine runs a lost task again, that connects again and
-    gets what the server sends then. With `durable`, exactly once for each line that is stored.
+    ***Guarantee**: none: a socket sends nothing twice. If an engine runs a lost task again, the task connects again and
+    reads what the server sends then. With `durable`, exactly once for each line that is stored.
     **On re-run**: it connects again. So does each terminal operation, and each chunk of a loop over the stream. With
     `durable`, a job that resumes connects again, and continues in the list where it was.
 
@@ -49,14 +48,14 @@ def socket_lines(
         host: the name or the address of the server.
         port: its port.
         encoding: as for `open`.
-        durable: store first, in the list `"socket_lines <host>:<port>"`, or in one of this name.
-        start: where a new job begins with `durable`: `"oldest"`, with all lines of the list; `"current"`, with those
-            that are stored from then on.
+        durable: True to store first in the list `"socket_lines <host>:<port>"`, or the name of another list.
+        start: the start of a new job with `durable`: `"oldest"`, all lines of the list; `"current"`, lines that are
+            stored from then on.
 
     Raises:
         LookupError: there is no such encoding.
         TypeError: an argument is of another kind.
-        ValueError: `host` or the name of the list is empty, or there is no such port; or `start` is no place of lines.
+        ValueError: `host` or the name of the list is empty, there is no such port, or `start` is none of its choices.
         SourceError: when it runs: there is no listener, the connection is cut, or a line is not in this encoding.
 
     Example:

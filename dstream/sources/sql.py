@@ -44,38 +44,37 @@ def sql_rows(
     partition_on: PartitionOn | None = None,
     kind: type[Any] | None = None,
 ) -> Source[Any]:
-    """Read the rows that a query of an SQL database gives, as named tuples.
+    """Read the rows of a query of an SQL database, as named tuples.
 
     Nothing is committed: a query that changes something changes nothing. The rows have the order of the database,
     so an order needs an ORDER BY; divided by `partition_on` they have none.
 
-    A column with a name that no field of a named tuple has, such as `count(*)`, `class` or `_id`, becomes `_0` by its
-    position. A `TypedDict` as `kind` takes columns of any name.
+    A column with a name that a field of a named tuple cannot have, such as `count(*)`, `class` or `_id`, becomes
+    `_0` by its position. A `TypedDict` as `kind` accepts columns of any name.
 
-    A row with a value that no object of Python can hold, such as a date of the year 10000, or that does not become a
+    A row with a value that Python cannot represent, such as a date of the year 10000, or that cannot be converted to a
     `kind`, is a bad record: `ignore`, `resolve` and `on_error` may follow the source, with SQLite and psycopg.
 
     **Parallelism**: one task; with `partition_on` the number in it, each with its own query.
-    **Guarantee**: every row once, if the database stays as it is meanwhile: each task sees the rows that exist when it
-    reads. **On re-run**: the query is asked again.
+    **Guarantee**: every row once, if the database is not changed meanwhile: each task sees the rows that exist when it
+    reads. **On re-run**: the query is executed again.
 
     Args:
         url: as SQLAlchemy has it, such as `"sqlite:///shop.db"` or `"postgresql+psycopg://ada:secret@host/shop"`.
             A password `env:NAME` or `file:/path` is looked up by each process that connects.
         query: a SELECT; `:name` is a parameter.
         params: the values of the parameters.
-        partition_on: (column, lower, upper, n): n tasks, each with the rows of one stretch of a column that the query
-            gives. The bounds are where to cut, and leave no row out: the first task has what is below and what is
-            NULL, the last one what is above.
+        partition_on: (column, lower, upper, n): n tasks, each with the rows of one range of a column of the query. The
+            bounds only divide the rows: the first task also reads smaller values and NULL, the last one larger values.
         kind: a dataclass, a named tuple or a `TypedDict` that each row becomes, by the names of its fields; as for
-            `json_lines`, and what the driver gives of a field's type is taken as it is.
+            `json_lines`, and a value of the driver that has a field's type is unchanged.
 
     Raises:
         SetupError: SQLAlchemy or the driver is missing; `pip install 'dstream-spark[sql]'`.
         TypeError: an argument is of another kind.
-        ValueError: `url` names no database, a parameter has no value, or `partition_on` is none.
+        ValueError: `url` names no database, a parameter has no value, or `partition_on` is invalid.
         SourceError: when it runs: the database cannot be reached or refuses the query, a name is repeated in the
-            result or means two fields, or a row does not become a `kind`.
+            result or is ambiguous, or a row cannot be converted to a `kind`.
 
     Example:
         >>> import pathlib, sqlite3, tempfile
@@ -92,7 +91,7 @@ def sql_rows(
     database = database_of(url, "sql_rows", SourceError, shown(query))
     # With `partition_on` it becomes a part of another query, in which a semicolon would be an error.
     stripped = query.strip().rstrip(";").rstrip()
-    # pandas and Spark take the name of a table, too; a database would answer with a syntax error.
+    # pandas and Spark accept the name of a table, too; a database would report a syntax error.
     if not re.search(r"[\s(]", stripped):
         raise ValueError(
             f"query must be a SELECT, and {stripped!r} reads as the name of a table: 'SELECT * FROM {stripped}'"
@@ -177,21 +176,21 @@ def sql_changes(
 ) -> StreamSource[Any]:
     """Read the rows of a table, and those that are added later on, in the order of a column whose values grow.
 
-    The column is asked for what is larger than before, so give it an index. It may hold numbers, texts, dates or times.
-    Where several rows may have one value, as a time, `key` distinguishes them. A row whose value is raised, as a time
-    of change is, is read again.
+    The column is queried for values larger than before, so it should have an index. It may contain numbers, strings,
+    dates or times. If several rows may have one value, such as a time, `key` distinguishes them. A row whose value is
+    raised, such as a time of change, is read again.
 
     **Parallelism**: one task reads a range of rows.
-    **Guarantee**: exactly once for rows that become visible in the order of the column and stay as they are. A row that
-    gets a smaller value than one that was read is never seen: also that of a transaction which took its number early
-    and commits late. Rows without a value are left out. A table that is dropped and made anew under its name counts as
-    the same one: its rows are given from the last value that was read on.
+    **Guarantee**: exactly once for rows that become visible in the order of the column and are not changed. A row with
+    a smaller value than an already read row is never seen: also a row of a transaction that took its number early and
+    commits late. Rows without a value are skipped. A table that is dropped and created again under its name counts as
+    the same table: its rows are read from the last value on.
     **On re-run**: a new job begins at `start`; one that resumes, where it was.
 
     Args:
         url: as for `sql_rows`.
-        table: its name, behind a schema and a dot if it is not in the default one; `'"a.b"'` has a dot itself.
-        key: a column that is different for rows that are equal in `order_by`; unset, there are none.
+        table: its name, after a schema and a dot if it is not in the default schema; quoted if it has a dot: `'"a.b"'`.
+        key: a column that differs between rows with equal `order_by`; unset, there are no such rows.
         order_by: the column whose values grow.
         start: `"oldest"`, all rows; `"current"`, those that are inserted from now on; of a column of moments a
             datetime, with a time zone if they have one: of the rows that exist at the beginning those that are not
@@ -202,7 +201,7 @@ def sql_changes(
         SetupError: SQLAlchemy or the driver is missing; `pip install 'dstream-spark[sql]'`.
         TypeError: an argument is of another kind.
         ValueError: an argument is none of its choices.
-        SourceError: when it runs: the database cannot be reached, there is no such table or column, the column holds
+        SourceError: when it runs: the database cannot be reached, there is no such table or column, the column has
             values of another kind, or no moments that can be compared with `start`.
 
     Example:
