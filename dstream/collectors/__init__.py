@@ -127,6 +127,6 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:  # A type checker would take it for every name.
 
     def __getattr__(name: str) -> NoReturn:
-        from dstream.suggestions.packages import no_such_name  # here: only who mistakes a name needs it
+        from dstream.suggestions.packages import no_such_name  # lazily: only a mistaken name needs it
 
         raise no_such_name("collectors", name, sys._getframe(1))

@@ -25,9 +25,9 @@ U = TypeVar("U")
 R = TypeVar("R")
 
 
-# One form would serve pyright. mypy 2.4 settles the result of `downstream` before it has looked into `fn`: that of
-# `to_list()` is then a list of nothing, so the first forms declare what is made of items. Where that does not
-# help, as for the keys of `mapping(fn, grouping_by(lambda item: ...))`, the last one lets it infer Any.
+# pyright needs one overload only. mypy 2.4 infers the result of `downstream` before it has looked into `fn`: the result
+# of `to_list()` is then `list[Never]`, so the first overloads declare the results. Where that does not help, as for the
+# keys of `mapping(fn, grouping_by(lambda item: ...))`, the last overload lets it infer Any.
 @overload
 def mapping(fn: Callable[[T], U], downstream: Collector[U, OfItems, list[U]]) -> Collector[T, object, list[U]]: ...
 @overload
@@ -69,7 +69,7 @@ def mapping(fn: Callable[[Any], Any], downstream: Any) -> Collector[Any, Any, An
 
 
 def _behind(downstream: Collector[Any, Any, Any], before: Before, same_as: Callable[..., Any]) -> InColumns | None:
-    """Return how columns take the items of `downstream` behind a map or a filter; None if they cannot."""
+    """Return the columnar form of `downstream` after a map or a filter; None if there is none."""
     known = downstream.on_columns()
     if known is None or not _may_stand_behind(known, before):
         return None
@@ -79,7 +79,7 @@ def _behind(downstream: Collector[Any, Any, Any], before: Before, same_as: Calla
 def _may_stand_behind(known: InColumns, before: Before) -> bool:
     if before[0] == "map":
         return known.finds != "groups" or known.makes_containers
-    # Columns find the first ones of all rows, not of those that pass, and groups of all rows.
+    # Columns find the first items and the groups of all rows, not only of the rows that pass.
     is_known = known.finds not in ("groups", "first")
     return is_known and all(_may_stand_behind(part, before) for part in known.parts)
 
@@ -101,7 +101,7 @@ def _mapped(fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any]) -> P
 
 
 class _Traced(Prepared):
-    """The two steps of `mapping` and `filtering`: a failure of the second names the item that its value is made of."""
+    """The two steps of `mapping` and `filtering`: a failure of the second names the item of its value."""
 
     def __call__(self, container: Any, items: Iterable[Any]) -> Any:
         for batch in batches(items):
@@ -129,8 +129,8 @@ def _map_and_prepare(
 def filtering(predicate: Callable[[T], object], downstream: Collector[T, Any, R]) -> Collector[T, object, R]:
     """Collect the items that satisfy `predicate`.
 
-    Downstream of a grouping, a key none of whose items pass keeps its place, with the result of
-    nothing; a filter before the grouping would lose the key.
+    Downstream of a grouping, a key without passing items remains, with the result of an empty group; a
+    filter before the grouping would lose the key.
 
     Example:
         >>> from collectors import counting, grouping_by
@@ -230,10 +230,10 @@ def flat_mapping(
 def flat_mapping(fn: Callable[[Any], Iterable[Any] | None], downstream: Any) -> Collector[Any, Any, Any]:
     """Collect all items of the results of `fn`: iterables, streams too, or None for nothing.
 
-    A stream is closed behind its last item.
+    A stream is closed after its last item.
 
     Raises:
-        TypeError: `fn` gave something else; the message names the item.
+        TypeError: `fn` returned another type; the message names the item.
 
     Example:
         >>> from collectors import to_list
@@ -268,7 +268,7 @@ _ELEMENTS = 512
 def _element_batches(
     fn: Callable[[Any], Any], items: Iterable[Any]
 ) -> Iterator[tuple[list[Any], list[int], list[Any]]]:
-    """Yield a few hundred elements at a time, the place where those of each item end, and these items."""
+    """Yield batches of a few hundred elements, the end position of the elements of each item, and the items."""
     elements: list[Any] = []
     ends: list[int] = []
     opened: list[Any] = []
@@ -325,8 +325,8 @@ def _before(
     accumulator: Callable[[Any, Any], Any],
     accumulate_all: Callable[[Any, Any], Any],
 ) -> Collector[Any, Any, Any]:
-    """Return `downstream` with other items; it is not keyed, since its classifier saw the old ones."""
-    # `in_columns` may stay: `on_columns` sees that another function has replaced the one that it describes.
+    """Return `downstream` with other items; it is not keyed, since its classifier received the old items."""
+    # `in_columns` may remain: `on_columns` detects that the function that it describes was replaced.
     return replace(downstream, accumulator=accumulator, accumulate_all=accumulate_all, keyed=None)
 
 

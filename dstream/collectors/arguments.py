@@ -61,7 +61,7 @@ def checked_map_factory(value: F) -> F:
     """Return `value` if it can be called and is no class of anything but mappings.
 
     Raises:
-        TypeError: it cannot, or what it makes takes no keys.
+        TypeError: it cannot be called, or its result is no mapping.
     """
     kind: object = checked_function(value, "map_factory")
     if isinstance(kind, type) and not _takes_keys(kind):
@@ -118,8 +118,8 @@ def checked_places(values: Iterable[float], most: int, name: str) -> list[float]
     """Return numbers from 0 to `most` as floats.
 
     Raises:
-        TypeError: `values` is no iterable, or one of them is no number.
-        ValueError: one lies outside.
+        TypeError: `values` is no iterable, or a value is no number.
+        ValueError: a value is out of range.
     """
     if not isinstance(values, Iterable):
         raise TypeError(f"{name} must be an iterable of numbers, not {type(values).__name__}")
@@ -169,11 +169,11 @@ def named(factory: Factory) -> Factory:
 def _functions(
     factory: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Yield the functions that take items: those before another collector, and those that this one reports."""
+    """Yield the functions of items: the arguments before another collector, and the functions that it reports."""
     code = cast(Any, factory).__code__
-    # Arguments beyond the parameters are those of `*args`, which has one name for all.
+    # Arguments beyond the parameters belong to `*args`, which has one name for all.
     names = (*code.co_varnames[: code.co_argcount], *[""] * len(args))
-    is_behind = False  # The argument behind a collector takes its result.
+    is_behind = False  # The argument after a collector receives its result.
     for name, value in (*zip(names, args, strict=False), *kwargs.items()):
         if isinstance(value, Collector):
             is_behind = True
@@ -187,9 +187,9 @@ _MAKING = frozenset({"factory", "finish", "map_factory"})
 
 
 class OfItems:
-    """The type of the containers of such a collector, for type checkers; containers are not read by it.
+    """Marker type for the containers of collectors of any items, for type checkers only.
 
-    `to_list()` may take any item. Below `mapping(fn, ...)` mypy settles what it takes before it has looked into `fn`,
-    and settles on nothing: `Collector[Never, OfItems, list[Never]]`. From that type `mapping` infers that the result is
-    a list of what `fn` gives. `quantiles`, whose lists hold floats for any item, has another one.
+    `to_list()` accepts any item. In `mapping(fn, ...)` mypy infers its item type before it has looked into `fn`, as
+    `Collector[Never, OfItems, list[Never]]`. From that type `mapping` infers that the result is a list of the results
+    of `fn`. `quantiles`, whose lists contain floats for any item, has another type.
     """

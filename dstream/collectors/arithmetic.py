@@ -49,14 +49,14 @@ __all__ = [
 
 @record(slots=False)
 class Numbers:
-    """The numbers that one factory takes.
+    """The numbers that a factory accepts.
 
     Attributes:
-        factory: the name that messages give.
-        wanted: the numbers in words.
-        types: the types whose instances are taken as they are.
-        convert: makes one of these types of anything else, or raises TypeError.
-        kind: `int` or `float` if all become such ones.
+        factory: the name of the factory in messages.
+        wanted: the description of the numbers.
+        types: the types whose instances are not converted.
+        convert: converts another value to one of these types, or raises TypeError.
+        kind: `int` or `float` if all numbers are converted to it.
     """
 
     factory: str
@@ -66,10 +66,10 @@ class Numbers:
     kind: type | None = None
 
     def one(self, value: Any, item: Any) -> Any:
-        """Return `value`, which `item` gave, as a number.
+        """Return the value of an item as a number.
 
         Raises:
-            TypeError: it is not one that the factory takes.
+            TypeError: the factory does not accept it.
         """
         if type(value) in self.types:
             return value
@@ -83,7 +83,7 @@ class Numbers:
         """Return the number of each item of the batch; `fn` runs once for each.
 
         Raises:
-            TypeError: an item gave something else.
+            TypeError: the value of an item is of another type.
         """
         values = applied(fn, batch)
         return values if self.types >= kinds(values) else each(self.one, batch, values)
@@ -114,7 +114,7 @@ def _as_float(value: Any) -> float:
     if isinstance(value, str | bytes | bytearray):  # `float` would read a number out of a string.
         raise TypeError("text is not a number")
     if is_complex(value):
-        raise TypeError("not real")  # One of NumPy's would lose its imaginary part.
+        raise TypeError("not real")  # A complex of NumPy's would lose its imaginary part.
     return float(value)
 
 
@@ -122,7 +122,7 @@ def _as_number(value: Any) -> int | float:
     if hasattr(value, "__index__"):
         return operator.index(value)
     if isinstance(value, Decimal | Fraction):
-        raise TypeError("not a float")  # A float would lose what they are used for.
+        raise TypeError("not a float")  # A float would lose their exactness.
     return _as_float(value)
 
 
@@ -170,7 +170,7 @@ def count_all(count: int, items: Iterable[object]) -> int:
     """Add the number of `items`; a grouping that counts recognizes this function."""
     if type(items) is list:
         return count + len(items)
-    from more_itertools import ilen  # here: few programs need a word of that package
+    from more_itertools import ilen  # lazily: few programs need this package
 
     return count + ilen(items)
 
@@ -181,18 +181,18 @@ def summing() -> Collector[X, object, X]: ...
 def summing(fn: Callable[[T], X]) -> Collector[T, object, X]: ...
 @named
 def summing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
-    """Sum the results of `fn` for each item: an int if all are ints, exactly; 0 of nothing.
+    """Sum the results of `fn` for each item: an int if all are ints, exactly; 0 without items.
 
     Floats are added without loss and rounded once, so no split and no order changes the result. The
-    sum of Fractions is exact; that of Decimals is rounded once, to the precision of the decimal context.
-    Ints may be among all of them, Fractions among floats, which make the sum a float, and all but
-    Decimals among complex numbers. Holds a sum.
+    sum of Fractions is exact; the sum of Decimals is rounded once, to the precision of the decimal context.
+    Ints may be mixed with all other numbers, Fractions with floats, which make the sum a float, and all but
+    Decimals with complex numbers. Holds a sum in memory.
 
     Args:
-        fn: gives an int, a float, a Decimal, a Fraction or a complex; without it the items are the numbers.
+        fn: returns an int, a float, a Decimal, a Fraction or a complex; without it the items are the numbers.
 
     Raises:
-        TypeError: an item gave something else, or there were Decimals, and floats, Fractions or complex numbers.
+        TypeError: a value is of another type, or Decimals are mixed with floats, Fractions or complex numbers.
 
     Example:
         >>> summing(len).collect(["a", "bc"])
@@ -209,7 +209,7 @@ def averaging(fn: Callable[[T], float] | None = None) -> Collector[T, object, fl
 def averaging(fn: Callable[[T], E]) -> Collector[T, object, E]: ...
 @named
 def averaging(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
-    """Average the results of `fn` for each item; 0.0 of nothing.
+    """Average the results of `fn` for each item; 0.0 without items.
 
     The mean of ints and floats is a float, that of Decimals a Decimal, that of Fractions a Fraction, and
     that of complex numbers a complex; what may be mixed is that of `summing`. It is the rounded sum, divided: where the
@@ -243,10 +243,10 @@ def summarizing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, A
 
 @named
 def summing_int(fn: Callable[[T], int]) -> Collector[T, object, int]:
-    """Sum the ints that `fn` gives; 0 of nothing. Nothing overflows.
+    """Sum the ints that `fn` returns; 0 without items. Sums do not overflow.
 
     Raises:
-        TypeError: an item gave something that is not an int; the message names the item.
+        TypeError: a value is not an int; the message names the item.
 
     Example:
         >>> summing_int(len).collect(["a", "bc"])
@@ -257,7 +257,7 @@ def summing_int(fn: Callable[[T], int]) -> Collector[T, object, int]:
 
 @named
 def summing_long(fn: Callable[[T], int]) -> Collector[T, object, int]:
-    """Sum the ints that `fn` gives, as `summing_int`: Python has one kind of int.
+    """Sum the ints that `fn` returns, as `summing_int`: Python has one kind of int.
 
     Example:
         >>> summing_long(len).collect([])
@@ -268,10 +268,10 @@ def summing_long(fn: Callable[[T], int]) -> Collector[T, object, int]:
 
 @named
 def summing_double(fn: Callable[[T], float]) -> Collector[T, object, float]:
-    """Sum the results of `fn` as floats, without loss, rounded once; 0.0 of nothing.
+    """Sum the results of `fn` as floats, without loss, rounded once; 0.0 without items.
 
     Raises:
-        TypeError: an item gave something that is not a number, such as a string.
+        TypeError: a value is not a number, such as a string.
 
     Example:
         >>> summing_double(float).collect(["0.5", "2"])
@@ -282,10 +282,10 @@ def summing_double(fn: Callable[[T], float]) -> Collector[T, object, float]:
 
 @named
 def averaging_int(fn: Callable[[T], int]) -> Collector[T, object, float]:
-    """Average the ints that `fn` gives; 0.0 of nothing.
+    """Average the ints that `fn` returns; 0.0 without items.
 
     Raises:
-        TypeError: an item gave something that is not an int; the message names the item.
+        TypeError: a value is not an int; the message names the item.
         OverflowError: the mean is too large for a float.
 
     Example:
@@ -297,7 +297,7 @@ def averaging_int(fn: Callable[[T], int]) -> Collector[T, object, float]:
 
 @named
 def averaging_long(fn: Callable[[T], int]) -> Collector[T, object, float]:
-    """Average the ints that `fn` gives, as `averaging_int`.
+    """Average the ints that `fn` returns, as `averaging_int`.
 
     Example:
         >>> averaging_long(len).collect([])
@@ -319,7 +319,7 @@ def averaging_double(fn: Callable[[T], float]) -> Collector[T, object, float]:
 
 @named
 def summarizing_int(fn: Callable[[T], int]) -> Collector[T, object, IntSummaryStatistics]:
-    """Take the statistics of the ints that `fn` gives; of nothing 0, 0, None, None, 0.0.
+    """Take the statistics of the ints that `fn` returns; 0, 0, None, None, 0.0 without items.
 
     Example:
         >>> summarizing_int(len).collect(["a", "bcd"]).max
@@ -332,7 +332,7 @@ def summarizing_int(fn: Callable[[T], int]) -> Collector[T, object, IntSummarySt
 
 @named
 def summarizing_long(fn: Callable[[T], int]) -> Collector[T, object, IntSummaryStatistics]:
-    """Take the statistics of the ints that `fn` gives, as `summarizing_int`.
+    """Take the statistics of the ints that `fn` returns, as `summarizing_int`.
 
     Example:
         >>> summarizing_long(len).collect(["a", "bcd"]).min

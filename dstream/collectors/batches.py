@@ -1,9 +1,9 @@
 """Batches of items, and the base of collectors that take whole batches at the speed of C.
 
-A batch is a list of a few hundred items. `kinds` finds in one quick pass which types it holds, so
+A batch is a list of a few hundred items. `kinds` finds the types of its items in one quick pass, so
 that the usual case (all strings, all floats) needs no check per item. `Prepared` does for a whole
-batch what can be done before an item meets its container, and `Batched` is the base of containers
-for which taking one number at a time would be dear.
+batch the work that needs no container, and `Batched` is the base of containers for which adding one
+number at a time would be expensive.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BATCH = 512
 
 
 def batches(items: Iterable[T]) -> Iterable[list[T]]:
-    """Cut `items` into lists of a few hundred, fewer where they are large; these lists must not be changed."""
+    """Split `items` into lists of a few hundred, fewer if they are large; the lists must not be changed."""
     if type(items) is list:
         if len(items) <= _BATCH:
             return (items,) if items else ()
@@ -48,18 +48,18 @@ def applied(fn: Callable[[Any], Any] | None, batch: list[Any]) -> list[Any]:
 
 @record(slots=False)
 class Prepared:
-    """An `accumulate_all` in two steps, of which a grouping takes the first for all its keys at once.
+    """An `accumulate_all` in two steps; a grouping runs the first step for all its keys at once.
 
     Attributes:
-        prepare: makes one value of each item of a batch.
-        add: takes a value into a container; returns as a collector's `accumulator` does.
-        add_all: takes values into a container and returns the container.
-        add_each: takes each value into the container of its key, which it makes for new keys, if one loop can do so
+        prepare: returns one value for each item of a batch.
+        add: adds a value to a container; returns the same as a collector's `accumulator`.
+        add_all: adds values to a container and returns the container.
+        add_each: adds each value to the container of its key, creating containers for new keys, if one loop can do so
             for these values faster than `add`; returns whether it did.
-        add_known: takes each value into the container of its key, which is not checked yet, if all keys have one;
-            returns whether it did. What equals a checked key needs no check.
-        changes: gives for each value the int that it adds to a container that is an int, as it is at first; None if
-            these values do not.
+        add_known: adds each value to the container of its key, which is not checked yet, if all keys have a container;
+            returns whether it did. A key that equals a checked key needs no check.
+        changes: returns for each value the int that it adds to a container that is an int, as it is at first; None if
+            these values add no ints.
     """
 
     prepare: Callable[[list[Any]], list[Any]]
@@ -88,7 +88,7 @@ def prepared(collector: Collector[Any, Any, Any]) -> Prepared:
 
 
 def _ones(values: Sequence[Any]) -> list[int]:
-    """Return what each value adds to a count."""
+    """Return 1 for each value, which counts it."""
     return [1] * len(values)
 
 
@@ -107,7 +107,7 @@ def _append_known(groups: dict[Any, Any], keys: list[Any], values: list[Any]) ->
     """Append each value to the list of its key, if all keys have one."""
     try:
         lists: list[Any] = list(map(groups.get, keys))
-    except Exception:  # A key has no hash, or one that fails: the check of the keys raises that.
+    except Exception:  # A key has no hash, or a hash that fails: the check of the keys raises the error.
         return False
     # Each list has an item, so that only a missing one is false.
     if not all(lists):
@@ -119,7 +119,7 @@ def _append_known(groups: dict[Any, Any], keys: list[Any], values: list[Any]) ->
 
 @record(slots=False)
 class _Together(Prepared):
-    """The two steps of several collectors: the value of an item has the one that each of them makes of it.
+    """The two steps of several collectors: the value of an item is the list of their values.
 
     Attributes:
         parts: the collectors.
@@ -128,7 +128,7 @@ class _Together(Prepared):
     parts: tuple[Collector[Any, Any, Any], ...] = ()
 
     def __call__(self, containers: list[Any], items: Iterable[Any]) -> list[Any]:
-        # In lists, which every collector reads: an iterator could be read by one of them.
+        # In lists, which every collector reads: only one of them could read an iterator.
         for batch in batches(items):
             pairs = zip(self.parts, containers, strict=True)
             containers[:] = [part.accumulated(container, batch) for part, container in pairs]
@@ -182,7 +182,7 @@ def _add_changes(steps: tuple[Prepared, ...], groups: dict[Any, list[Any]], keys
             continue
         try:
             containers[:] = map(operator.add, containers, change)
-        except TypeError:  # One is no int any more, since another number was there: none of them has changed.
+        except TypeError:  # A container is no longer an int, after another number: none of them has changed.
             _add_values(steps, containers, value)
     return True
 
@@ -191,9 +191,9 @@ _PENDING = 32
 
 
 class Batched(ABC, Generic[T]):
-    """A container that keeps a few values waiting and takes them in together.
+    """A container that buffers a few values and adds them together.
 
-    A grouping holds one container for each key, so few values wait: 32 of them.
+    A grouping has one container for each key, so at most 32 values are buffered.
     """
 
     __slots__ = ("_pending",)
@@ -202,7 +202,7 @@ class Batched(ABC, Generic[T]):
         self._pending: list[T] = []
 
     def add(self, value: T) -> None:
-        """Take one value in."""
+        """Add one value."""
         pending = self._pending
         pending.append(value)
         if len(pending) >= _PENDING:
@@ -228,7 +228,7 @@ class Batched(ABC, Generic[T]):
 
     @classmethod
     def of(cls, values: list[T]) -> Self:
-        """Return a container that holds `values`, and may keep the list."""
+        """Return a container of `values`, which may retain the list."""
         container = cls()
         container._pending = values
         return container
@@ -239,18 +239,18 @@ class Batched(ABC, Generic[T]):
 
     @abstractmethod
     def _take_from(self, other: Any) -> None:
-        """Add the contents of `other`, one of the same class, beside the values that wait there."""
+        """Add the contents of `other`, of the same class, except its buffered values."""
 
 
 @record(slots=False)
 class Waiting(Generic[T]):
-    """Containers that are lists of the first few values, and a `Batched` from then on.
+    """Containers that are lists for the first few values, and a `Batched` afterwards.
 
-    A grouping makes one container for each key, most of which stay small. A list is made, grown, sent and
-    read several times faster than an object of a class of ours.
+    A grouping creates one container for each key, most of which remain small. A list is created, grown, sent
+    and read several times faster than an object of a Python class.
 
     Attributes:
-        kind: the class of what a list becomes.
+        kind: the class that replaces a full list.
     """
 
     kind: type[Batched[T]]
@@ -258,11 +258,11 @@ class Waiting(Generic[T]):
     supplier: ClassVar[type] = list
 
     def steps(self, prepare: Callable[[list[Any]], list[Any]]) -> Prepared:
-        """Return the steps that put batches into containers, given a function from each item of a batch to a value."""
+        """Return the steps that add batches to containers; `prepare` returns the value of each item of a batch."""
         return Prepared(prepare, self.add, self.add_all)
 
     def add(self, container: Any, value: T) -> Any:
-        """Take one value in; return the container."""
+        """Add one value; return the container."""
         if type(container) is not list:
             container.add(value)
             return container

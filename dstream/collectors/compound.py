@@ -32,7 +32,7 @@ Parts = tuple[Collector[Any, Any, Any], ...]
 def teeing(
     first: Collector[T, Any, R1], second: Collector[T, Any, R2], fn: Callable[[R1, R2], R]
 ) -> Collector[T, object, R]:
-    """Give each item to both collectors, in one pass, and both results to `fn`.
+    """Pass each item to both collectors, in one pass, and both results to `fn`.
 
     Example:
         >>> from collectors import counting, summing
@@ -44,7 +44,7 @@ def teeing(
 
 
 def apply_to(fn: Callable[..., Any], results: tuple[Any, ...]) -> Any:
-    """Give each result to `fn` as an argument of its own."""
+    """Call `fn` with the results as its arguments."""
     return checked_result(fn(*results))
 
 
@@ -101,11 +101,11 @@ def all_of(
 ) -> Collector[T, object, tuple[Any, ...]]: ...
 @named
 def all_of(*collectors: Collector[Any, Any, Any], finish: Callable[..., Any] | None = None) -> Collector[Any, Any, Any]:
-    """Give each item to all the collectors, in one pass, and return the tuple of their results.
+    """Pass each item to all the collectors, in one pass, and return the tuple of their results.
 
     Args:
-        collectors: what is to become of the items.
-        finish: takes one argument for each result and gives what is returned in place of the tuple.
+        collectors: collectors of the items.
+        finish: receives one argument for each result and returns the replacement of the tuple.
 
     Example:
         >>> from collectors import counting, max_by
@@ -152,7 +152,7 @@ def _accumulate_each(parts: Parts, containers: list[Any], item: Any) -> None:
 
 
 def accumulate_in(part: Collector[Any, Any, Any], index: int, containers: list[Any], item: Any) -> None:
-    """Take an item into one of several containers."""
+    """Accumulate an item in one of several containers."""
     following = part.accumulator(containers[index], item)
     if following is not None:
         containers[index] = following
@@ -174,15 +174,15 @@ def _deduct_each(parts: Parts, left: list[Any], right: list[Any]) -> None:
 
 
 def finish_each(parts: Parts, finisher: Callable[[Any], Any], containers: list[Any]) -> Any:
-    """Give the results of the collectors, as a tuple, to `finisher`."""
+    """Call `finisher` with the tuple of the results of the collectors."""
     return finisher(tuple(part.finisher(container) for part, container in zip(parts, containers, strict=True)))
 
 
 class Bag(list[Any]):
     """A list that equals another one if both have the same items, in any order.
 
-    Items are the same if they are one key of a grouping. Without a hash that can be relied on they are the same if
-    they are equal, or read the same when pickled, as two copies of one do that hold NaN or compare by identity.
+    Items are the same if they are one key of a grouping. Without a reliable hash they are the same if they are equal,
+    or if their pickles are equal, such as those of two copies that contain NaN or compare by identity.
     """
 
     __slots__ = ()
@@ -224,7 +224,7 @@ def _are_equal(left: list[Any], right: list[Any]) -> bool:
 
 
 def _without(items: list[Any], others: list[Any]) -> list[Any] | None:
-    """Return the remaining items in one pass, or None if not all have a hash that can be relied on."""
+    """Return the remaining items in one pass, or None if not all have a reliable hash."""
     try:
         taken, keys = Counter(canonical_all(others)), canonical_all(items)
     except UnstableKeyError:
@@ -250,7 +250,7 @@ def _without_one_by_one(items: list[Any], others: list[Any]) -> list[Any]:
 def _place_of(item: Any, items: list[Any]) -> int:
     try:
         return items.index(item)
-    except Exception:  # None is equal, or one has no truth.
+    except Exception:  # No item is equal, or a comparison has no truth value.
         form = _pickled(item)
     for place, other in enumerate(items):
         if type(other) is type(item) and form is not None and _pickled(other) == form:
@@ -259,7 +259,7 @@ def _place_of(item: Any, items: list[Any]) -> int:
 
 
 def _pickled(item: Any) -> bytes | None:
-    import pickle  # here: few programs take something out of a bag
+    import pickle  # lazily: few programs remove items from a bag
 
     try:
         return pickle.dumps(item)
@@ -283,7 +283,7 @@ R0 = TypeVar("R0")
 Of = AggregateOperation
 
 
-# A type checker looks into the lambdas of a collector only where it expects one.
+# A type checker infers the lambdas of a collector only where it expects a collector.
 @overload
 def co_operation(
     op0: Collector[T0, Any, R0],
@@ -378,10 +378,10 @@ def co_operation(*operations: Any, finish: Callable[..., Any] | None = None) -> 
 
     Args:
         operations: collectors, or aggregate operations of one input.
-        finish: takes one argument for each result.
+        finish: receives one argument for each result.
 
     Raises:
-        TypeError: there is none, or one of them is no operation of one input.
+        TypeError: there is no operation, or an argument is no operation of one input.
 
     Example:
         >>> from collectors import counting, summing

@@ -100,7 +100,7 @@ def _put_all(container: set[Any], items: Iterable[Any]) -> set[Any]:
 
 
 def _keep_one_without_a_hash(error: TypeError, items: Sequence[Any]) -> None:
-    """Keep with an error the first item that it can have arisen on."""
+    """Attribute an error to the first item without a hash."""
     for item in items:
         try:
             hash(item)
@@ -110,7 +110,7 @@ def _keep_one_without_a_hash(error: TypeError, items: Sequence[Any]) -> None:
 
 
 def _with_one_nan(container: set[Any]) -> set[Any]:
-    """Return the items with one NaN; a pickled NaN is another object, which a set takes for another item."""
+    """Return the items with one NaN; a pickled NaN is another object, which is another item of a set."""
     return container if are_canonical(list(container)) else set(map(canonical_or_itself, container))
 
 
@@ -223,7 +223,7 @@ def _put_values(container: set[Any], items: Iterable[Any]) -> set[Any]:
 
 def _values(factory: str, batch: list[Any]) -> list[Any]:
     if type(None) in kinds(batch):
-        # Not `index(None)`, which asks each item whether it equals None: an array of NumPy answers with an array.
+        # Not `index(None)`, which compares each item with None: a NumPy array returns an array.
         place = next(place for place, item in enumerate(batch) if item is None)
         raise NullElementError(f"{factory}() refuses None items, but item {place} of this batch is None")
     return batch
@@ -231,7 +231,7 @@ def _values(factory: str, batch: list[Any]) -> list[Any]:
 
 @named
 def joining(delimiter: str = "", prefix: str = "", suffix: str = "") -> Collector[str, object, str]:
-    """Join strings, empty ones too, in encounter order; nothing gives `prefix + suffix`.
+    """Join strings, also empty ones, in encounter order; `prefix + suffix` without items.
 
     Raises:
         TypeError: an item is not a string, None too; the message names the item.
@@ -276,7 +276,7 @@ def _add_piece(factory: str, keep: Callable[[str], bool] | None, pieces: list[st
 def _add_pieces(
     factory: str, keep: Callable[[str], bool] | None, delimiter: str, pieces: list[str], items: Iterable[str]
 ) -> list[str]:
-    """Add one piece for each batch, so that few objects travel."""
+    """Add one piece for each batch, so that few objects are sent."""
     kept = (_filtered(factory, keep, batch) for batch in batches(items))
     # A batch without strings must not add a delimiter.
     pieces.extend(delimiter.join(piece) for piece in kept if piece)
@@ -313,9 +313,9 @@ def reducing(identity: U, fn: Callable[[T], U], op: Callable[[U, U], U], /) -> C
 def reducing(*arguments: Any) -> Collector[Any, Any, Any]:
     """Fold the items with an associative operator, in encounter order.
 
-    Three forms: `reducing(op)` gives an `Optional`, empty of nothing and where the fold gives None;
-    `reducing(identity, op)` gives `identity` of nothing; `reducing(identity, fn, op)` applies `fn` to
-    each item first. The identity is folded in once, at the front, however the items were split.
+    Three forms: `reducing(op)` returns an `Optional`, empty without items and if the fold is None;
+    `reducing(identity, op)` returns `identity` without items; `reducing(identity, fn, op)` applies `fn` to
+    each item first. The identity is folded in once, at the front, for any split of the items.
 
     Raises:
         TypeError: not one of the three forms.
@@ -345,7 +345,7 @@ def reducing(*arguments: Any) -> Collector[Any, Any, Any]:
 
 def _fold_one(op: Callable[[Any, Any], Any], fn: Callable[[Any], Any] | None, box: Box, item: Any) -> None:
     value = item if fn is None else fn(item)
-    # In place, since nothing is returned: what is returned would take the place of the box.
+    # In place, since a returned value would replace the box.
     box[:] = [op(box[0], value) if box else value]
 
 
@@ -370,9 +370,9 @@ def _optional(box: Box) -> Optional[Any]:
 
 @named
 def pick_any() -> Collector[T, OfItems, Optional[T]]:
-    """Pick one of the items that are not None; an empty `Optional` if there is none.
+    """Pick an item that is not None; an empty `Optional` if there is none.
 
-    It is the first of them wherever order is kept, and no item after it is looked at.
+    It is the first such item of an ordered stream, and no item after it is read.
 
     Example:
         >>> pick_any().collect([None, "a", "b"])
@@ -391,6 +391,6 @@ def _pick_one(box: Box, item: Any) -> None:
 
 def _pick_all(box: Box, items: Iterable[Any]) -> Box:
     if not box:
-        # `next` reads no item behind the one that is picked.
+        # `next` reads no item after the picked one.
         box.extend(next(([item] for item in items if item is not None), ()))
     return box

@@ -1,6 +1,6 @@
 """Collectors behind the operations on streams of entries.
 
-They replace aggregates whose items are entries or pairs. None is a key and a value as any other.
+They replace aggregates whose items are entries or pairs. None is a valid key and value.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def values_of_each_key(downstream: Collector[Any, Any, Any]) -> Collector[Any, A
         {'a': [1, 3], 'b': [2]}
     """
     made = groups_of_any_key(_KEYS, mapping(value_of, downstream))
-    return replace(made, functions=downstream.functions)  # What gives the value is none of the user's.
+    return replace(made, functions=downstream.functions)  # The function of the value is not a user's.
 
 
 def counted_entries() -> Collector[Any, Any, Groups]:
@@ -63,7 +63,7 @@ def _count_entries(groups: Counter[Any], items: Iterable[Any]) -> Counter[Any]:
 
 
 def _batches(items: Iterable[Any]) -> Iterable[Sequence[Any]]:
-    """Cut entries into batches; pairs that share their value stay as they are."""
+    """Split entries into batches; pairs with one common value are not split."""
     return (items,) if type(items) is Pairs else batches(items)
 
 
@@ -77,7 +77,7 @@ def folded_values(op: Callable[[Any, Any], Any]) -> Collector[Any, Any, Groups]:
     sums = added_ints(value_of, identity) if op is operator.add else None
     one = _Folded(_nothing, _never, partial(_applied, op), in_columns=sums)
     fold_all = partial(_fold_all, op)
-    # A Counter adds ones at the speed of C. It holds ints only; for other values a dictionary takes its place.
+    # A Counter adds ones at the speed of C. It contains only ints; a dictionary replaces it for other values.
     return Collector(
         Counter if op is operator.add else dict,
         partial(_fold_one, op),
@@ -92,7 +92,7 @@ def folded_values(op: Callable[[Any, Any], Any]) -> Collector[Any, Any, Groups]:
 
 
 class _Folded(Collector[Any, Any, Any]):
-    """Folded values are their own containers, and None is one of them: the result of the operator stays as it is."""
+    """Folded values are their own containers, and None is one of them: the result of the operator is not converted."""
 
     def combined(self, left: Any, right: Any) -> Any:
         return self.combiner(left, right)
@@ -128,7 +128,7 @@ def _columns(batch: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         each(key_of, batch)
     try:
         return [key for key, _ in batch], [value for _, value in batch]
-    except ValueError:  # One of them has not two parts.
+    except ValueError:  # An item has not two parts.
         each(key_of, batch)
         raise
 
@@ -183,7 +183,7 @@ def _combine(op: Callable[[Any, Any], Any], left: Groups, right: Groups) -> Grou
 
 
 def _nothing() -> Any:
-    """Raise: the placeholder of the container of a key without items, which there is not."""
+    """Raise: placeholder of the container of a key without items, which does not exist."""
     raise AssertionError("a key has at least one value")
 
 

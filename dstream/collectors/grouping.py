@@ -1,8 +1,7 @@
 """Collectors that divide items into groups and collect each group downstream.
 
-Keys follow `dstream.keys`: `1`, `1.0` and `True` are one key, all NaN are one, and a key that would
-not survive a process border is refused. The result has its keys in the order in which they were
-first seen.
+Keys follow `dstream.keys`: `1`, `1.0` and `True` are one key, all NaN are one, and a key that is not
+stable between processes is refused. The result has its keys in the order of their first items.
 """
 
 from __future__ import annotations
@@ -88,12 +87,12 @@ def grouping_by(
 ) -> Collector[Any, Any, Any]:
     """Group items by the result of `classifier`, and collect each group downstream.
 
-    Items may be None, keys may not. Nothing gives an empty dictionary.
+    Items may be None, keys may not. The result is an empty dictionary without items.
 
     Args:
-        classifier: gives the key of an item.
+        classifier: returns the key of an item.
         downstream: collects the items of one key; lists by default.
-        map_factory: makes the empty mapping that the result is put into, key by key.
+        map_factory: returns the empty mapping to which the result is added, key by key.
 
     Raises:
         NullElementError: an item has a None key; the message names the item.
@@ -132,7 +131,7 @@ def grouping_by_concurrent(
     """Group items as `grouping_by` does, with no promise about the order of keys or inside a group.
 
     Raises:
-        NullElementError: an item has a None key, or `downstream` gave None for a key.
+        NullElementError: an item has a None key, or the result of `downstream` for a key is None.
         UnstableKeyError: a key has no hash, or one that depends on its identity.
 
     Example:
@@ -171,13 +170,13 @@ def frequencies() -> Collector[T, OfItems, Counter[T]]:
 
 
 def _deduct_counts(left: Groups, right: Groups) -> Groups:
-    """Return `left` without the counts of `right`, and without the keys that have none left."""
-    # The NaN of a container that was pickled is another object than the one that is to lose its count.
+    """Return `left` without the counts of `right`, and without keys whose count becomes 0."""
+    # The NaN of a pickled container is another object than the key whose count is reduced.
     if not (are_canonical(list(left)) and are_canonical(list(right))):
         left, right = with_canonical_keys(left), with_canonical_keys(right)
     for key, count in right.items():
         left[key] -= count
-        # A Counter keeps keys with the count 0, which a window that slides would report.
+        # A Counter retains keys with the count 0, which a sliding window would report.
         if not left[key]:
             del left[key]
     return left
@@ -189,12 +188,12 @@ def mode() -> Collector[T, OfItems, Optional[T]]: ...
 def mode(fn: Callable[[T], K]) -> Collector[T, object, Optional[K]]: ...
 @named
 def mode(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
-    """Find the most frequent result, also if that is None, the first of equals; nothing gives an empty `Optional`.
+    """Find the most frequent result, also None, the first of equals; an empty `Optional` without items.
 
-    Holds a count for each different value.
+    Memory: a count for each different value.
 
     Args:
-        fn: gives a value of an item; without it the items are the values.
+        fn: returns the value of an item; without it the items are the values.
 
     Raises:
         UnstableKeyError: a value has no hash, or one that depends on its identity.
@@ -225,9 +224,9 @@ def partitioning_by(
 def partitioning_by(
     predicate: Callable[[Any], object], downstream: Downstream = _LISTS
 ) -> Collector[Any, Any, dict[bool, Any]]:
-    """Divide items into those that fail `predicate` and those that satisfy it.
+    """Divide items by `predicate` into items that fail it and items that satisfy it.
 
-    Both keys are always there, False first, also when nothing was collected.
+    The result always has both keys, False first, also without items.
 
     Example:
         >>> partitioning_by(str.isupper).collect("aBc")
@@ -254,7 +253,7 @@ def _divide_one(predicate: Callable[[Any], object], downstream: Downstream, side
     side = bool(predicate(item))
     following = downstream.accumulator(sides[side], item)
     if following is not None:
-        # Not `accumulated`, which looks through a container that is a tuple: once for a batch, and here for each item.
+        # Not `accumulated`, which searches a container that is a tuple: once a batch, but here for each item.
         if type(following) is not tuple:
             refuse_awaitable(following)
         sides[side] = following

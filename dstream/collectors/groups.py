@@ -41,7 +41,7 @@ Groups = dict[Any, Any]
 def groups_of_any_key(
     classifier: Callable[[Any], Any] | AnyKeys, downstream: Downstream
 ) -> Collector[Any, Any, dict[Any, Any]]:
-    """Group items as `grouping_by` does, also under None: for aggregates, whose results are no entries of a map.
+    """Group items as `grouping_by` does, also under None: for aggregates, whose results are not entries of a map.
 
     Raises:
         UnstableKeyError: a key has no hash, or one that depends on its identity.
@@ -60,7 +60,7 @@ class Keys:
     """The keys of items.
 
     Attributes:
-        classifier: gives the key of an item.
+        classifier: returns the key of an item.
     """
 
     classifier: Callable[[Any], Any]
@@ -108,7 +108,7 @@ class ItemsAsKeys(AnyKeys):
         super().__init__(canonical)
 
     def functions(self) -> Sequence[tuple[str, Callable[[Any], Any]]]:
-        """Return none: there is no function of the user's."""
+        """Return an empty tuple: there is no user function."""
         return ()
 
     def given(self, batch: list[Any]) -> list[Any]:
@@ -130,11 +130,11 @@ def collecting_groups(
     """Return a collector of groups.
 
     Args:
-        keys: gives the key of an item.
+        keys: returns the key of an item.
         downstream: collects the items of one key.
-        map_factory: makes what the result is put into.
-        fill: takes that and pairs of a key and a finished value, and returns the result.
-        characteristics: what the engine may do.
+        map_factory: returns the empty mapping of the result.
+        fill: receives `map_factory` and pairs of a key and a finished value, and returns the result.
+        characteristics: optimisations that the engine may apply.
     """
     downstream = checked_collector(downstream)
     assemble = partial(fill, map_factory)
@@ -232,14 +232,14 @@ def count_batch(keys: Keys, groups: Counter[Any], given: list[Any], batch: Seque
     known = len(groups)
     try:
         groups.update(given)
-    except Exception:  # A key has no hash, or one that fails, which the check raises as the documented error.
+    except Exception:  # A key has no hash, or a hash that fails: the check raises the documented error.
         _all_checked(keys, given, batch)
         raise
     # New keys are the last ones of a dictionary.
     added = list(islice(reversed(groups), len(groups) - known))
     if keys.are_checked(added):
         return
-    # Some were counted under keys that are not canonical: all are subtracted, and counted once more.
+    # Keys that are not canonical were counted: all counts are subtracted, and counted once more.
     groups.subtract(given)
     for key in added:
         del groups[key]
@@ -247,7 +247,7 @@ def count_batch(keys: Keys, groups: Counter[Any], given: list[Any], batch: Seque
 
 
 def combine_groups(downstream: Downstream, left: Groups, right: Groups) -> Groups:
-    """Take the groups of `right` into those of `left`, which come before them."""
+    """Combine the groups of `right` into the groups of `left`, which precede them."""
     if not are_canonical(list(right)):
         left, right = with_canonical_keys(left), with_canonical_keys(right)
     for key, container in right.items():
@@ -272,7 +272,7 @@ def finish_groups(downstream: Downstream, assemble: Callable[[Iterable[tuple[Any
 
 
 def filled(map_factory: Callable[[], Any], pairs: Iterable[tuple[Any, Any]]) -> Any:
-    """Return a mapping of the user's kind that holds some pairs."""
+    """Return a mapping of `map_factory` with the pairs."""
     result = made_by(map_factory)
     if type(result) in (dict, Counter):
         dict.update(result, pairs)  # A Counter would count the pairs.

@@ -1,6 +1,6 @@
 """Collectors whose result is a dictionary of one value per key: the `to_map` family.
 
-A key keeps the place where it was first seen, also when `merge` removed it and it was added again.
+A key remains at its first position, also when `merge` removed it and it was added again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ V = TypeVar("V")
 M = TypeVar("M")
 
 Merge = Callable[[Any, Any], Any]
-"""(V, V) to V or None. Spelled loosely: mypy 2.4 gives up on V if it has to find it in `max` or a lambda too."""
+"""(V, V) to V or None. Declared with Any: mypy 2.4 cannot infer V from `max` or a lambda."""
 
 
 @overload
@@ -67,14 +67,14 @@ def to_map(
     Without `key` and `value` the items are pairs of the two, such as entries of a map.
 
     Args:
-        key: gives the key of an item.
-        value: gives its value.
-        merge: makes one value of the earlier and the later one of a key; None removes the key.
+        key: returns the key of an item.
+        value: returns the value of an item.
+        merge: combines the earlier and the later value of a key; None removes the key.
             Without it a second value for a key is an error.
-        map_factory: makes the empty mapping that the result is put into, key by key.
+        map_factory: returns the empty mapping to which the result is added, key by key.
 
     Raises:
-        IllegalStateError: two items have one key and there is no `merge`; the message names the key
+        IllegalStateError: two items have the same key and there is no `merge`; the message names the key
             and both values.
         NullElementError: a value is None; the message names the key.
         UnstableKeyError: a key has no hash, or one that depends on its identity.
@@ -126,7 +126,7 @@ def to_concurrent_map(
     """Map keys to values as `to_map` does, with no promise about order; None keys are refused.
 
     Raises:
-        IllegalStateError: two items have one key and there is no `merge`.
+        IllegalStateError: two items have the same key and there is no `merge`.
         NullElementError: a key or a value is None.
         UnstableKeyError: a key has no hash, or one that depends on its identity.
 
@@ -154,7 +154,7 @@ def to_unmodifiable_map(
     """Map keys to values as `to_map` does, read-only; None keys are refused.
 
     Raises:
-        IllegalStateError: two items have one key and there is no `merge`.
+        IllegalStateError: two items have the same key and there is no `merge`.
         NullElementError: a key or a value is None.
         UnstableKeyError: a key has no hash, or one that depends on its identity.
 
@@ -166,18 +166,18 @@ def to_unmodifiable_map(
 
 
 class _Mark(enum.Enum):
-    """Placeholder for the value of a removed key; a member of an enum is one object in every process."""
+    """Placeholder for the value of a removed key; a member of an enum is a singleton in every process."""
 
     REMOVED = "removed"
 
 
 Entry = tuple[Any, ...]
-"""The container of one key: the key and its value so far, or nothing: not seen yet, or removed by `merge`."""
+"""The container of one key: the key and its value so far; empty: not seen yet, or removed by `merge`."""
 
 
 @record(slots=False)
 class _Rules:
-    """The rules by which items become entries, and entries of one key become one."""
+    """The rules that map items to entries, and merge entries of one key."""
 
     factory: str
     key: Callable[[Any], Any]
@@ -242,7 +242,7 @@ class _Rules:
         refuse_awaitable(joined)
 
     def combine(self, left: dict[Any, Entry], right: dict[Any, Entry]) -> None:
-        # A NaN that went through pickle is another object; its canonical key is the one that `left` has.
+        # A NaN that was pickled is another object; its canonical key is the key in `left`.
         self.add_entries(left, canonical_all(list(right)), list(right.values()))
 
 
@@ -262,7 +262,7 @@ def _checked_rules(
 
 
 def _part(factory: str, place: int, pair: Any) -> Any:
-    """Return the key or the value of a pair; a text of two characters is none."""
+    """Return the key or the value of a pair; a string of two characters is no pair."""
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(f"{factory}() without key and value takes pairs of the two, not {shown(pair)}")
     return pair[place]

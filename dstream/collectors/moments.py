@@ -1,8 +1,8 @@
 """Collectors over squares and products: variance, standard deviation, linear trend, covariance, correlation.
 
-The formulas with sums of squares cancel badly in floats. Here every sum is exact, so they do not:
+The formulas with sums of squares lose digits by cancellation in floats. In this module every sum is exact:
 a finite float is a fraction whose denominator is a power of two, and a `Tally` adds numerators,
-apart for each denominator. The result is rounded once.
+separately for each denominator. The result is rounded once.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ def variance(fn: Callable[[T], float] | None = None, *, sample: bool = False) ->
     It uses exact sums, so no order, no split and no large mean changes the result.
 
     Args:
-        fn: gives an int or a float; without it the items are the numbers.
-        sample: divide by n - 1 in place of n.
+        fn: returns an int or a float; without it the items are the numbers.
+        sample: divide by n - 1 instead of n.
 
     Returns:
-        A collector of a float; NaN where it is undefined: of nothing, of one item with `sample`,
+        A collector of a float; NaN where it is undefined: without items, for one item with `sample`,
         and if a number is infinite or NaN.
 
     Raises:
-        TypeError: an item gave something that is not a number.
+        TypeError: a value is not a number.
 
     Example:
         >>> variance().collect([1, 2, 3, 4])
@@ -87,8 +87,8 @@ def linear_trend(x: Callable[[T], float], y: Callable[[T], float]) -> Collector[
 def covariance(x: Callable[[T], float], y: Callable[[T], float]) -> Collector[T, object, float]:
     """Take the covariance of the results of `x` and `y` for each item, of the population.
 
-    The sums are exact, so no order, no split and no large mean changes the result. It is NaN of nothing, and if a
-    coordinate is infinite or NaN. Holds a few sums.
+    The sums are exact, so no order, no split and no large mean changes the result. It is NaN without items, and if a
+    coordinate is infinite or NaN. Memory: a few sums.
 
     Raises:
         TypeError: a coordinate is not a number.
@@ -105,8 +105,8 @@ def covariance(x: Callable[[T], float], y: Callable[[T], float]) -> Collector[T,
 def correlation(x: Callable[[T], float], y: Callable[[T], float]) -> Collector[T, object, float]:
     """Take the correlation of the results of `x` and `y` for each item: Pearson's, from -1.0 to 1.0.
 
-    The sums are exact: points on a straight line give 1.0 or -1.0. The result is NaN where it is undefined: fewer than
-    two different x or y, or a coordinate that is infinite or NaN. Holds a few sums.
+    The sums are exact: for points on a straight line the result is 1.0 or -1.0. It is NaN where it is undefined: with
+    fewer than two different x or y, or a coordinate that is infinite or NaN. Holds a few sums.
 
     Raises:
         TypeError: a coordinate is not a number.

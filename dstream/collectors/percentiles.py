@@ -1,4 +1,4 @@
-"""Collectors of exact percentiles: they keep all numbers, the newest in memory, the others sorted in runs on disk."""
+"""Collectors of exact percentiles: they store all numbers, the newest in memory, the others sorted in runs on disk."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def percentiles(ps: Iterable[float], fn: Callable[[T], float] | None = None) -> 
 
     Between two numbers it interpolates linearly, as `numpy.percentile` and `statistics.median` do.
 
-    Every number is kept, in 8 bytes, first where the items are and then in the caller: two million of them in
-    memory, the others on disk, sorted. Below another collector, as in a group, the numbers of a container travel
-    in one piece. `quantiles` keeps a few KB.
+    Every number is stored, in 8 bytes, first in the tasks and then in the caller: two million of them in memory,
+    the others on disk, sorted. Downstream of another collector, such as a grouping, the numbers of a container are
+    sent in one piece. `quantiles` needs a few KB.
 
     Args:
         ps: from 0 (the least number) over 50 (the median) to 100 (the greatest).
-        fn: gives a number; without it the items are the numbers.
+        fn: returns a number; without it the items are the numbers.
 
     Returns:
         A collector of one float for each percentile; NaN each if there were no numbers.
 
     Raises:
-        TypeError: a percentile is no number; later, an item gave something that is none.
+        TypeError: a percentile is no number; when it runs: a value is no number.
         ValueError: a percentile is not between 0 and 100.
 
     Example:
@@ -115,7 +115,7 @@ class Ordered(Protocol):
 
 
 _MOST_IN_MEMORY = 2**21
-"""The most numbers in memory, 8 bytes each; sorting them takes some three times that."""
+"""Maximum number of numbers in memory, 8 bytes each; sorting them takes about three times the memory."""
 
 
 class KeptNumbers(array):  # type: ignore[type-arg]  # `array[float]` is no class to inherit from
@@ -126,7 +126,7 @@ class KeptNumbers(array):  # type: ignore[type-arg]  # `array[float]` is no clas
     _runs: _Runs
 
     def __new__(cls, numbers: Any = ()) -> Self:
-        """Make one of numbers, or of their bytes."""
+        """Create an array of numbers, or of their bytes."""
         return cast(Self, super().__new__(cls, "d", numbers))
 
     def add(self, number: float) -> None:
@@ -149,14 +149,14 @@ class KeptNumbers(array):  # type: ignore[type-arg]  # `array[float]` is no clas
         del self[:]
 
     def take(self, other: KeptNumbers) -> None:
-        """Take the numbers of another one."""
-        # One after another, so that those on disk are never in memory together.
+        """Add the numbers of another container."""
+        # In parts, so that the numbers on disk are never in memory together.
         for part in other.parts():
             self.extend(part)
             self.spill_many()
 
     def parts(self) -> Iterator[KeptNumbers]:
-        """Yield the same numbers in several that fit into memory, one after another."""
+        """Yield the numbers in parts that fit into memory."""
         if not hasattr(self, "_runs"):
             yield self
             return
@@ -171,13 +171,13 @@ class KeptNumbers(array):  # type: ignore[type-arg]  # `array[float]` is no clas
         return self._runs.merged()
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """Pickle all the numbers, those on disk too."""
+        """Pickle all numbers, also the numbers on disk."""
         return KeptNumbers, (b"".join(part.tobytes() for part in self.parts()),)
 
 
 def _sorted(numbers: array[float]) -> memoryview[float]:
     """Return the numbers in order, without NaN, as a sequence of doubles."""
-    # pyarrow takes some 200 ms to import, and sorts the numbers where they are, without an object for each.
+    # pyarrow takes about 200 ms to import, and sorts the numbers in place, without an object for each.
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -194,10 +194,10 @@ class _Runs:
     """Sorted runs of numbers in a file without a name, which is closed with this object."""
 
     def __init__(self) -> None:
-        import tempfile  # Few need a file: with what it loads it takes 3 ms.
+        import tempfile  # Lazily: few need a file, and the import takes 3 ms.
 
-        self._file = tempfile.TemporaryFile(prefix="dstream-")  # noqa: SIM115 - it lives as long as the numbers
-        # Python warns of a file that nothing has closed.
+        self._file = tempfile.TemporaryFile(prefix="dstream-")  # noqa: SIM115 - it is open as long as the numbers exist
+        # Python warns about a file that is not closed.
         weakref.finalize(self, self._file.close)
         self._sizes: list[int] = []
 
@@ -231,7 +231,7 @@ class _Runs:
 
 
 class _Merged:
-    """Sorted runs as one sequence in order: a number of a rank is found by halving the range of all doubles."""
+    """Sorted runs as one sequence in order: the number of a rank is found by bisecting the range of all doubles."""
 
     def __init__(self, runs: list[memoryview[float]]) -> None:
         self._runs = runs
@@ -251,7 +251,7 @@ class _Merged:
         return _number(least)
 
     def _up_to(self, number: float) -> int:
-        """Count the numbers that are not above this one."""
+        """Count the numbers that are not greater than `number`."""
         return sum(bisect_right(run, number) for run in self._runs)
 
 

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 Key = Callable[[Any], Any] | None
 Ranked = list[tuple[Any, Any]]
-"""Items behind their keys: (key, item)."""
+"""Pairs (key, item)."""
 
 _key = operator.itemgetter(0)
 
@@ -44,10 +44,10 @@ def _plain() -> frozenset[type]:
 def min_by(key: Callable[[T], Any] | None = None) -> Collector[T, OfItems, Optional[T]]:
     """Take the item with the least key, the first of equals.
 
-    Nothing gives an empty `Optional`, and so does None as the least item.
+    The result is an empty `Optional` without items, and if the least item is None.
 
     Args:
-        key: gives what is compared; `functools.cmp_to_key` makes one of a comparator. Without it the
+        key: returns the value to compare; `functools.cmp_to_key` converts a comparator. Without it the
             items are compared.
 
     Example:
@@ -115,10 +115,10 @@ def _consider_other(better: Callable[[Any, Any], bool], key: Key, left: Ranked, 
 
 
 class _Sent(tuple[Any, Any]):
-    """An item behind its key, of which only the item travels: the key may be one that cannot be pickled.
+    """A pair (key, item) of which only the item is pickled, since the key may not be picklable.
 
-    That of `functools.cmp_to_key` is such a key, and so is any whose copy is not ordered as it was. The process
-    that receives the item makes its key again.
+    The keys of `functools.cmp_to_key` cannot be pickled, and copies of other keys may have another order. The process
+    that receives the item computes its key again.
     """
 
     __slots__ = ()
@@ -152,7 +152,7 @@ def _sendable(pairs: Ranked) -> Ranked:
 
 
 def _with_keys(key: Key, pairs: Ranked) -> Ranked:
-    """Return the pairs with all keys; those that were sent by another process without their keys get them again."""
+    """Return the pairs with all keys; keys of pairs that another process sent without them are computed again."""
     if _Sent not in kinds(pairs):
         return pairs
     found = [(rank if rank is not _NO_KEY else item if key is None else key(item), item) for rank, item in pairs]
@@ -177,7 +177,7 @@ def _after(left: Any, right: Any) -> bool:
 def top_n(n: int, key: Callable[[T], Any] | None = None) -> Collector[T, OfItems, list[T]]:
     """Take the `n` items with the greatest keys, the greatest first, the first of equals first.
 
-    No more than a few times `n` items are held.
+    Memory: a few times `n` items.
 
     Raises:
         TypeError: `n` is not an int.
@@ -209,7 +209,7 @@ def _leading(n: int, key: Key, descending: bool) -> Collector[Any, Any, Any]:
         partial(_lead_others, n, key, descending),
         partial(_leaders, n, key, descending),
         accumulate_all=all_at_once,
-        # Of no items the keys are compared all the same, and those of columns would not be.
+        # With n = 0 the keys are compared nevertheless; columns would not compare them.
         in_columns=InColumns("first", of=key, same_as=all_at_once, first=n, reverse=descending) if n else None,
     )
 
@@ -255,7 +255,7 @@ def _leaders(n: int, key: Key, descending: bool, leading: Ranked) -> list[Any]:
 
 @named
 def sorting(key: Callable[[T], Any] | None = None) -> Collector[T, OfItems, list[T]]:
-    """Put all items in a list in the order of their keys; equal ones keep their encounter order.
+    """Collect all items in a list in the order of their keys; equal items remain in encounter order.
 
     Example:
         >>> sorting(len).collect(["ccc", "a", "bb", "d"])

@@ -35,19 +35,19 @@ def quantiles(
     """Estimate the quantiles of the results of `fn` for each item, in one pass and little memory.
 
     For a fraction f the estimate is one of the numbers: the least that at least the share f of them
-    does not exceed. 0 and 1 are exact, and so is everything up to a few hundred numbers. Beyond that, in 99
+    does not exceed. 0 and 1 are exact, and so are all estimates up to a few hundred numbers. Beyond that, in 99
     of 100 cases, the share is off by at most `accuracy` (KLL sketch), and may differ a little from run to run
     and with the split. NaN are left out.
 
     The error is one of ranks: the estimate lies between the exact quantiles of f - accuracy and f + accuracy,
     and how far apart these values are depends on the numbers. Of numbers spread evenly from 0 to 1,000,
-    the default is off by at most 7. Where few numbers are far from the others, as often near the ends, it
-    may be off by as much as they are apart. `percentiles` and `median` are exact and hold all numbers.
+    the default is off by at most 7. If few numbers are far from the others, as often near the ends, it
+    may be off by their distance. `percentiles` and `median` are exact and store all numbers.
 
     Args:
         fractions: from 0 (the least number) over 0.5 (the median) to 1 (the greatest).
-        fn: gives a number; without it the items are the numbers.
-        accuracy: how much the share may be off, from 0.00005 up; the memory grows as it shrinks: 10 KB for 0.007,
+        fn: returns a number; without it the items are the numbers.
+        accuracy: the maximum error of the share, from 0.00005 up; the memory grows as it shrinks: 10 KB for 0.007,
             100 KB for 0.0006, 1 MB for 0.00006.
 
     Returns:
@@ -55,7 +55,7 @@ def quantiles(
 
     Raises:
         SetupError: the package `datasketches` is not installed.
-        TypeError: a fraction is no number; later, an item gave something that is none.
+        TypeError: a fraction is no number; when it runs: a value is no number.
         ValueError: a fraction is not between 0 and 1, or `accuracy` is not between 0.00005 and 1.
 
     Example:
@@ -90,7 +90,7 @@ def _sketch_size(accuracy: float) -> int:
             f"accuracy must lie between 0.00005 and 1, not {accuracy!r}; percentiles() and median() are exact"
         )
     sketch = _library().kll_doubles_sketch
-    # Negative, since the error falls where k grows and `bisect_left` needs what ascends.
+    # Negative, since the error decreases with k and `bisect_left` needs ascending values.
     return bisect_left(_QUANTILE_SIZES, -accuracy, key=lambda k: -sketch.get_normalized_rank_error(k, False)) + 8
 
 
@@ -103,7 +103,7 @@ def _quantiles_of(shares: list[float], ranks: _Ranks) -> list[float]:
 
 
 class _Ranks(Batched[float]):
-    """A KLL sketch; made when the first batch is full, since a grouping holds one for each key."""
+    """A KLL sketch, created when the first batch is full, since a grouping has one for each key."""
 
     __slots__ = ("_size", "_sketch")
 
@@ -116,7 +116,7 @@ class _Ranks(Batched[float]):
         self.settle()
         if self._sketch is None or self._sketch.is_empty():
             return [math.nan] * len(shares)
-        # The sketch stores its ends, but is asked for quantiles of ranks, which are off there too.
+        # The sketch stores its exact ends, but its quantiles of the ranks 0 and 1 are estimates, too.
         ends = {0.0: self._sketch.get_min_value(), 1.0: self._sketch.get_max_value()}
         estimates = self._sketch.get_quantiles(shares, True)
         return [ends.get(share, estimate) for share, estimate in zip(shares, estimates, strict=True)]
