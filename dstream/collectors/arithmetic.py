@@ -211,8 +211,8 @@ def averaging(fn: Callable[[T], E]) -> Collector[T, object, E]: ...
 def averaging(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
     """Average the results of `fn` for each item; 0.0 without items.
 
-    The mean of ints and floats is a float, that of Decimals a Decimal, that of Fractions a Fraction, and
-    that of complex numbers a complex; what may be mixed is that of `summing`. It is the rounded sum, divided: where the
+    The mean of ints and floats is a float, of Decimals a Decimal, of Fractions a Fraction, and of complex
+    numbers a complex; numbers may be mixed as in `summing`. It is the rounded sum, divided: if the
     sum of floats is beyond 1.8e308 it is infinite, as in Java. Holds a sum and a count.
 
     Raises:

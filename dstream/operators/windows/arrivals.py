@@ -17,7 +17,7 @@ __all__ = ["Arrivals", "Batch", "LateItems", "by_shard", "late_outputs"]
 V = TypeVar("V")
 
 Batch: TypeAlias = tuple[Sequence[int], Iterable[Any], Sequence[Any]]
-"""Timestamps, canonical keys and items, one of each for each item."""
+"""Timestamps, canonical keys and items, of the same length."""
 
 LateItems: TypeAlias = list[tuple[int, Any]]
 """Timestamps and items that arrived too late, in order."""
@@ -26,18 +26,18 @@ _BATCH = 4096
 
 
 class Arrivals:
-    """The items of one task that are in time; iterated over once, after which the counts are right.
+    """The items of one task that are not late; iterated over once, after which the counts are complete.
 
     Args:
-        items: with their timestamps.
-        key: gives the key of an item; None: there are no keys, and None is that of every item.
-        time: an item with a timestamp below is late.
-        keeps_late: late items travel on; otherwise they are counted and dropped.
+        items: the items with their timestamps.
+        key: returns the key of an item; None: there are no keys, and every item has the key None.
+        time: an item with a lower timestamp is late.
+        keeps_late: whether late items are emitted; otherwise they are counted and dropped.
 
     Attributes:
-        items: how many arrived.
-        late: how many of them were late.
-        time: an item with a timestamp below is late.
+        items: the number of arrived items.
+        late: the number of late items.
+        time: an item with a lower timestamp is late.
     """
 
     def __init__(self, items: Iterator[Timed], key: Callable[[Any], Any] | None, time: int, keeps_late: bool) -> None:
@@ -49,7 +49,7 @@ class Arrivals:
         self._late_by_key: dict[Any, LateItems] | None = {} if keeps_late else None
 
     def __iter__(self) -> Iterator[Batch]:
-        """Return batches of items that are in time.
+        """Return the batches of items that are not late.
 
         Raises:
             ValueError: an item has no timestamp.
@@ -57,31 +57,31 @@ class Arrivals:
         return self.of(self._left)
 
     def of(self, items: Iterable[Timed]) -> Iterator[Batch]:
-        """Yield batches of some of the items."""
+        """Yield batches of `items` without late items."""
         left = iter(items)
         while batch := list(islice(left, _BATCH)):
             self.items += len(batch)
             timestamps, items = _columns(batch)
-            # One look at the least timestamp, since late items are rare.
+            # Only the least timestamp is checked, since late items are rare.
             if min(timestamps) < self.time:
                 timestamps, items = self._in_time(timestamps, items)
             yield timestamps, self._keys_of(items), items
 
     def blocks(self) -> Iterator[Block]:
-        """Return the items in blocks, in their place: those of a block without late items are counted by its taker."""
+        """Return the items in blocks; the caller counts the items of a block without late items."""
         return self._left.blocks() if type(self._left) is ColumnItems else iter((self._left,))
 
     def again(self) -> Arrivals:
-        """Return arrivals with this time and no items, to look at some of them once more."""
+        """Return arrivals with this time and no items, to process a part of the items again."""
         return Arrivals(iter(()), self._key, self.time, keeps_late=False)
 
     def late_by_shard(self, shards: int) -> dict[int, LateItems]:
-        """Return the late items that travel on; those of a key are in order."""
+        """Return the emitted late items by shard; the items of a key are in order."""
         found = by_shard(self._late_by_key or {}, shards, self._key is not None)
         return {shard: list(chain.from_iterable(late.values())) for shard, late in found.items()}
 
     def _in_time(self, timestamps: Sequence[int], items: Sequence[Any]) -> tuple[Sequence[int], Sequence[Any]]:
-        """Return the timestamps and items that are in time, and store the late ones."""
+        """Return the timestamps and items that are not late, and store the late items."""
         is_late = [timestamp < self.time for timestamp in timestamps]
         self._keep(list(compress(timestamps, is_late)), list(compress(items, is_late)))
         in_time = [not late for late in is_late]
@@ -100,7 +100,7 @@ class Arrivals:
 def _columns(batch: list[Timed]) -> tuple[Sequence[int], Sequence[Any]]:
     timestamps: tuple[Any, ...]
     timestamps, items = zip(*batch, strict=True)
-    # Here, since `min` would fail on a None without naming its item.
+    # Checked first, since `min` would fail on a None without naming its item.
     if None in timestamps:
         error = ValueError("an item without a timestamp fits no window; add_timestamps(...) gives each item one")
         failed_on(error, items[timestamps.index(None)])
@@ -119,5 +119,5 @@ def by_shard(groups: dict[Any, V], shards: int, is_keyed: bool) -> dict[int, dic
 
 
 def late_outputs(late: Iterable[tuple[int, Any]]) -> Iterator[Timed]:
-    """Return late items as they go on to where the user wants them."""
+    """Return late items as the output of an operator."""
     return ((timestamp, Late(item)) for timestamp, item in late)

@@ -1,6 +1,6 @@
 """Windows over bounded input: one container of all windows of a key, finished at the end.
 
-Definitions, containers and results are those of windows over unbounded data, whose watermark has come to the end.
+Definitions, containers and results are those of windows over unbounded data, whose watermark has reached the end.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def bounded_windows(
     """Return the windows of one key.
 
     Args:
-        window: their definition.
-        operation: takes the items of a window; it has one input.
-        timestamp: gives the milliseconds of an item.
-        is_keyed: results have their key.
+        window: the definition of the windows.
+        operation: aggregates the items of a window; it has one input.
+        timestamp: returns the timestamp of an item in milliseconds.
+        is_keyed: whether results contain their key.
 
     Raises:
-        TypeError: the operation has no `combine`, and sessions become one when an item joins them.
-        ValueError: the window gives early results.
+        TypeError: the operation has no `combine`, which sessions need when an item joins them.
+        ValueError: the window emits early results.
     """
     if window.early is not None:
         raise ValueError(f"{window!r}: early results are of windows that are open, and items that end leave none open")
@@ -54,11 +54,11 @@ def bounded_windows(
 
 @dataclass(frozen=True)
 class _EndOfFrame:
-    """Gives the end of the frame of an item.
+    """Function that returns the end of the frame of an item.
 
     Attributes:
-        fn: the user's function, which gives the timestamp.
-        window: has the frames.
+        fn: the user's function, which returns the timestamp.
+        window: the definition of the frames.
     """
 
     fn: Callable[[Any], Any]
@@ -83,7 +83,7 @@ class BoundedFrames:
     """Tumbling and sliding windows of one key.
 
     Attributes:
-        operation: makes the container of a key.
+        operation: creates the container of a key.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class BoundedSessions:
     """The sessions of one key.
 
     Attributes:
-        operation: makes the container of a key.
+        operation: creates the container of a key.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Window buffers: containers of open frames and sessions, and the incremental sliding window.
 
-What is kept here can be made again of the frames, and is no part of what is saved.
+The incremental windows can be rebuilt from the frames, and are no part of the saved state.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Frames: TypeAlias = dict[int, Groups]
 """Groups by the end of their frame."""
 
 FramePartial: TypeAlias = tuple[Frames, LateItems]
-"""Input of one shard: frames, and late items that travel on."""
+"""Input of one shard: frames, and late items to emit."""
 
 # Not None, which may be a container.
 _MISSING: Any = object()
@@ -55,7 +55,7 @@ def partial_frames(
     is_keyed: bool,
     known: InColumns | None = None,
 ) -> TaskPartials:
-    """Accumulate items in the frames of a window; `known` groups by their keys in columns, if columns can."""
+    """Accumulate items in the frames of a window; `known` groups by their keys in columns, where possible."""
     frames: Frames = {}
     if known is None:
         _accumulate(arrivals, window, collector, frames)
@@ -137,7 +137,7 @@ class FrameBuffer:
         return self._frames[end]
 
     def __len__(self) -> int:
-        """Return how many keys there are."""
+        """Return the number of keys."""
         return len(self._frames_of_key)
 
     def items(self) -> Iterable[tuple[int, Groups]]:
@@ -145,7 +145,7 @@ class FrameBuffer:
         return self._frames.items()
 
     def take(self, end: int, groups: Groups) -> None:
-        """Combine containers that come later with those of a frame; they are used up."""
+        """Combine later containers with the containers of a frame; the later ones are consumed."""
         self._touched.setdefault(end, set()).update(groups)
         held = self._frames.get(end)
         if held is None:
@@ -163,11 +163,11 @@ class FrameBuffer:
             held.update(groups)
 
     def drop(self, until: int) -> bool:
-        """Forget the frames that end at `until` or before; return whether there were any."""
+        """Drop the frames that end at `until` or before; return whether there were any."""
         gone = bisect_right(self.ends, until)
         for end in self.ends[:gone]:
             self._uncount(self._frames.pop(end))
-            # A frame that is gone is not written: a delta has what is still needed.
+            # A dropped frame is not written: a delta contains only frames that are still needed.
             self._touched.pop(end, None)
         del self.ends[:gone]
         return gone > 0
@@ -184,7 +184,7 @@ class FrameBuffer:
             yield key, {end: self._frames[end][key] for end in self.ends if key in self._frames[end]}
 
     def load(self, frames: Frames) -> None:
-        """Hold these, and nothing else."""
+        """Replace all frames."""
         self._frames = frames
         self.ends = sorted(frames)
         self._frames_of_key = Counter(chain.from_iterable(frames.values()))
@@ -223,12 +223,12 @@ class FrameBuffer:
 
 
 class Slide:
-    """The window of one shard, which moves from end to end over its frames.
+    """Sliding window of one shard, which moves over its frames.
 
     Args:
         size: the length of the window.
         by: the length of a frame.
-        inside: keeps what is inside of it.
+        inside: the containers of the frames in the window.
     """
 
     def __init__(self, size: int, by: int, inside: SlidingContainer) -> None:
@@ -241,7 +241,7 @@ class Slide:
     def windows(self, frames: FrameBuffer, first: int, last: int) -> Iterator[tuple[int, Groups]]:
         """Yield the windows that end from `first` to `last` and have items, ascending, as (end, containers).
 
-        The containers may be looked at until the next window is asked for.
+        The containers are valid until the next window is requested.
         """
         end = first
         while end <= last:
@@ -261,7 +261,7 @@ class Slide:
             self._inside.leave(frames[self._ends.popleft()])
 
     def _enter(self, frames: FrameBuffer, until: int) -> int:
-        """Add the frames that end at `until` or before; return the place of the one behind them."""
+        """Add the frames that end at `until` or before; return the index of the next frame."""
         ahead = bisect_right(frames.ends, self._entered)
         while ahead < len(frames.ends) and frames.ends[ahead] <= until:
             self._entered = frames.ends[ahead]
@@ -272,10 +272,10 @@ class Slide:
 
 
 class SlidingContainer(Protocol):
-    """The containers of the keys in a window, out of those of the frames in it."""
+    """The containers of the keys in a window, combined from the containers of its frames."""
 
     def enter(self, groups: Groups) -> None:
-        """Take a frame behind those that are inside; it is left as it is."""
+        """Add the next frame, which is not changed."""
         ...
 
     def leave(self, groups: Groups) -> None:
@@ -309,7 +309,7 @@ class _OneFrame:
 
 
 class _Deducting:
-    """One container for each key; a key leaves with its last frame, even if its container is not empty."""
+    """One container for each key; a key is removed with its last frame, even if its container is not empty."""
 
     def __init__(self, collector: Collector[Any, Any, Any], copies: Copies) -> None:
         self._collector = collector
@@ -319,7 +319,7 @@ class _Deducting:
 
     def enter(self, groups: Groups) -> None:
         inside, frames, combined = self._groups, self._frames, self._collector.combined
-        # Copies, since combining may change a container in place, and the frame keeps its own.
+        # Copies, since combining may change a container in place, and the frame retains its own.
         for key, container in zip(groups, self._copies(groups.values()), strict=True):
             if key in inside:
                 inside[key] = combined(inside[key], container)
@@ -331,7 +331,7 @@ class _Deducting:
     def leave(self, groups: Groups) -> None:
         inside, frames, deducted = self._groups, self._frames, self._collector.deducted
         for key, container in groups.items():
-            # By frames, not by the container: a deducted one may not be equal to an empty one, as with floats.
+            # By frames, not by the container: a deducted container may differ from an empty one, as with floats.
             if frames[key] == 1:
                 del inside[key], frames[key]
             else:
@@ -343,11 +343,10 @@ class _Deducting:
 
 
 class _Recombining:
-    """Two stacks: each frame is combined about three times, however many a window has.
+    """Window of two stacks: each frame is combined about three times, for any number of frames in a window.
 
-    The older half of the window is on one stack, with all that is newer in that half combined into each frame. The
-    newer half is combined as it arrives. When the older one is used up, the newer one is turned over and takes its
-    place.
+    The older half of the window is on one stack, with all newer frames of that half combined into each frame. The newer
+    half is combined as it arrives. When the older half is used up, the newer half is reversed and replaces it.
     """
 
     def __init__(self, collector: Collector[Any, Any, Any], copies: Copies) -> None:
@@ -394,13 +393,13 @@ EMPTY: Any = object()
 
 
 def joined(sessions: list[Session], start: int, end: int, combined: Callable[[Any, Any], Any]) -> Session:
-    """Return the session of `sessions` that holds `start` to `end`; those that it touches become one with it.
+    """Return the session of `sessions` that covers `start` to `end`; sessions that it touches are merged into it.
 
     Args:
-        sessions: of one key; most items belong to the last, so it is looked at first.
+        sessions: the sessions of one key; most items belong to the last, so it is checked first.
         start: the first instant.
         end: the last instant.
-        combined: combines the containers of sessions that become one, the earlier first.
+        combined: combines the containers of merged sessions, the earlier first.
     """
     high = len(sessions)
     while high and sessions[high - 1][0] > end:

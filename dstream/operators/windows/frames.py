@@ -23,10 +23,10 @@ class FrameState(WindowState[Frames, FrameBuffer]):
     """The frames of one shard.
 
     Args:
-        window: which frames make a window.
-        collector: what a container is.
-        output: makes the results.
-        copies: of containers.
+        window: the definition of the windows.
+        collector: the collector of the containers.
+        output: creates the results.
+        copies: copies containers.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class FrameState(WindowState[Frames, FrameBuffer]):
         if self._early.passes(moment) and self._buffer.ends:
             self._has_changed = True
             yield from self._still_open()
-        # An empty shard waits for no period: it begins with that of its next item.
+        # An empty shard has no period: it begins with the period of its next item.
         if not self._buffer.ends:
             self._early.next = None
 
@@ -120,19 +120,20 @@ class FrameState(WindowState[Frames, FrameBuffer]):
 
 @dataclass(frozen=True, slots=True)
 class FrameWindows:
-    """The result of the items of each window, when the watermark reaches its end, for each key that has any.
+    """Operator that emits the result of each window and key with items, when the watermark reaches its end.
 
     Results have the last instant of their window as timestamp. An item is late when the watermark at the start of its
-    epoch has reached the end of its frame, also where windows that hold it are still open.
+    epoch has reached the end of its frame, also if windows that contain it are still open.
 
     Args:
-        window: which windows.
-        keys: gives the key of an item, one function for each input; None: all items are one group.
-        operation: takes the items of each input. Without `combine`, all items are kept until their windows close.
-        to: takes (start, end, result), or (start, end, key, result) where there are keys, and makes the emitted item;
+        window: the definition of the windows.
+        keys: returns the key of an item, one function for each input; None: all items are one group.
+        operation: aggregates the items of each input. Without `combine`, all items are buffered until their windows
+            close.
+        to: receives (start, end, result), or (start, end, key, result) with keys, and returns the emitted item;
             None: a `WindowResult` or `KeyedWindowResult`.
-        gives_late: late items go on, as `(timestamp, Late(item))`.
-        in_columns: groups by the keys of each input, with the containers of a key, as far as columns can make them;
+        gives_late: late items are emitted as `(timestamp, Late(item))`.
+        in_columns: groups by the keys of each input, with the containers of a key, as far as columns support them;
             empty: the functions were not read.
 
     Raises:
@@ -153,17 +154,17 @@ class FrameWindows:
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        """The facts that state depends on."""
+        """Return the facts that the layout of state depends on."""
         offset = (self.window.offset,) if self.window.offset else ()
         return (self.window.size, self.window.by, *offset, *signature_of(self.keys, self.operation))
 
     @property
     def inputs(self) -> int:
-        """One for each input of the operation."""
+        """Return the number of inputs of the operation."""
         return self.operation.arity
 
     def reductions(self) -> list[tuple[Callable[[Any], Any] | None, Collector[Any, Any, Any]]]:
-        """Return of each input the function of keys, if there are keys, and the collector of the items of a key."""
+        """Return for each input the key function, or None, and the collector of the items of a key."""
         keys = self.keys or (None,) * self.inputs
         return [(key, self.operation.on_input(number)) for number, key in enumerate(keys)]
 
@@ -174,7 +175,7 @@ class FrameWindows:
     def partial(self, number: int, items: Iterator[Timed], moment: EpochTime, shards: int) -> TaskPartials:
         """Accumulate the items of one task by shard, frame and key."""
         key = None if self.keys is None else self.keys[number]
-        # By the border, not the watermark: a frame takes items until the watermark has reached its end.
+        # By the border, not the watermark: a frame accepts items until the watermark has reached its end.
         arrivals = Arrivals(items, key, self.window.floor_frame(moment.old), self.gives_late)
         known = self.in_columns[number] if self.in_columns and type(items) is ColumnItems else None
         return partial_frames(arrivals, self.window, self.operation.on_input(number), shards, key is not None, known)

@@ -31,16 +31,16 @@ __all__ = [
 
 
 class EarlyPeriod:
-    """When the windows of one shard give early results next.
+    """The time of the next early results of the windows of one shard.
 
-    A step that was empty begins with the period that its first item falls into. All shards give early results in the
-    same epochs, also one that was empty before: the results of a key do not depend on the shard that it is in.
+    An empty step begins with the period of its first item. All shards emit early results in the same epochs, also a
+    shard that was empty before: the results of a key do not depend on its shard.
 
     Args:
         every: the length of a period in seconds; None: there are no early results.
 
     Attributes:
-        next: the reading of the clock at which they are due; None: not at all, since nothing is there.
+        next: the reading of the clock at which they are due; None: never, since there are no items.
     """
 
     def __init__(self, every: float | None) -> None:
@@ -48,12 +48,12 @@ class EarlyPeriod:
         self.next: float | None = None
 
     def begin(self, now: float) -> None:
-        """Take note that the shard has items since `now`, or had some before."""
+        """Record that the shard has items, at least since `now`."""
         if self._every is not None and self.next is None:
             self.next = _end_of_period(now, self._every)
 
     def passes(self, moment: EpochTime) -> bool:
-        """Return whether early results are due, here or in another shard of the step, and wait for the next period."""
+        """Return whether early results are due, in this or another shard of the step, and advance the period."""
         if self._every is None or self.next is None:
             return False
         of_step = self.next if moment.clock_deadline is None else moment.clock_deadline
@@ -76,7 +76,7 @@ def _end_of_period(now: float, every: float) -> float:
 
 
 Copies: TypeAlias = Callable[[Collection[Any]], Collection[Any]]
-"""Takes containers and gives copies of them, in order; immutable ones are their own copies."""
+"""Function that returns copies of containers, in order; immutable containers are not copied."""
 
 
 def copies_of(operation: AggregateOperation[Any, Any, Any]) -> Copies:
@@ -112,7 +112,7 @@ def _deep(containers: Collection[Any]) -> Collection[Any]:
         return containers
     try:  # A quarter of the time of `deepcopy`: one call for all of them.
         found: list[Any] = pickle.loads(pickle.dumps(list(containers), pickle.HIGHEST_PROTOCOL))
-    except Exception:  # A class that the user's script made has no name that pickle finds again in a worker.
+    except Exception:  # Pickle does not find a class of the user's script by name in a worker.
         return [copy.deepcopy(container) for container in containers]
     return found
 
@@ -121,10 +121,10 @@ Keys = tuple[Callable[[Any], Any], ...]
 
 
 def check_keys(keys: Keys | None, operation: AggregateOperation[Any, Any, Any]) -> None:
-    """Make sure that each input of the operation has a key function, or none has.
+    """Check that each input of the operation has a key function, or that none has.
 
     Raises:
-        TypeError: there are more of them, or fewer.
+        TypeError: there are more or fewer key functions than inputs.
     """
     if keys is not None and len(keys) != operation.arity:
         raise TypeError(f"{operation!r} has {operation.arity} inputs, and there are {len(keys)} key functions")
@@ -133,19 +133,19 @@ def check_keys(keys: Keys | None, operation: AggregateOperation[Any, Any, Any]) 
 def signature_of(keys: Keys | None, operation: AggregateOperation[Any, Any, Any]) -> tuple[Any, ...]:
     """Return the facts of keys and operation that the layout of state depends on.
 
-    Functions of the user's may change between two versions of a program, and state stays what it is. So of an operation
-    only its name counts.
+    Users' functions may change between two versions of a program, but the state remains. So only the name of an
+    operation counts.
     """
     return keys is not None, operation.arity, repr(operation).partition("(")[0]
 
 
 class WindowOutput:
-    """Makes the results of windows.
+    """Creates the results of windows.
 
     Args:
         operation: finishes containers.
-        to: takes (start, end, result), or (start, end, key, result) where there are keys; None: the usual results.
-        is_keyed: there are keys.
+        to: receives (start, end, result), or (start, end, key, result) with keys; None: the default results.
+        is_keyed: whether there are keys.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class WindowOutput:
         ends = sorted(frames)
         if self._finish is not identity or self._make is not KeyedWindowResult:
             return [self.last(end - size, end, key, frames[end]) for end in ends]
-        # Nothing here can fail, and calls for each result take three times as long.
+        # No user function is called, and calls for each result take three times as long.
         fields = zip(
             (end - size for end in ends), ends, repeat(key), map(frames.get, ends), repeat(False), strict=False
         )
@@ -219,16 +219,16 @@ B = TypeVar("B", bound=_Buffer)
 
 
 class WindowState(ABC, Generic[P, B]):
-    """The containers of one shard, and what the states of all kinds of windows have besides.
+    """The containers of one shard, and the common state of all kinds of windows.
 
-    A delta holds the containers that were touched and are still needed; what was closed follows from the watermark. It
-    shares them with the state, so it is to be pickled before more items come.
+    A delta contains the touched containers that are still needed; closed windows follow from the watermark. It shares
+    the containers with the state, so it must be pickled before more items arrive.
 
     Args:
-        buffer: holds the containers.
-        early: after how many seconds there are early results; None: there are none.
-        output: makes the results.
-        copies: of containers.
+        buffer: the buffer of the containers.
+        early: the period of early results in seconds; None: there are none.
+        output: creates the results.
+        copies: copies containers.
     """
 
     def __init__(self, buffer: B, early: float | None, output: WindowOutput, copies: Copies) -> None:
@@ -266,7 +266,7 @@ class WindowState(ABC, Generic[P, B]):
 
     @abstractmethod
     def _take(self, found: P) -> None:
-        """Take what a task has found, and take note of a change."""
+        """Add the partial of a task, and record the change."""
 
     @abstractmethod
     def _has_items(self) -> bool:

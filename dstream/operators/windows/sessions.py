@@ -25,7 +25,7 @@ Sessions: TypeAlias = dict[Any, list[Session]]
 """Sessions by canonical key."""
 
 SessionPartial: TypeAlias = tuple[Sessions, LateItems]
-"""Input of one shard: sessions, and late items that travel on."""
+"""Input of one shard: sessions, and late items to emit."""
 
 
 def partial_sessions(
@@ -50,7 +50,7 @@ def _accumulated(batches: Iterable[Batch], timeout: int, collector: Collector[An
                 of_key[key] = [session]
             elif sessions[-1][0] <= timestamp <= sessions[-1][1]:  # The usual case, without a call.
                 session = sessions[-1]
-                # Items come in any order: an earlier one must not shorten the session.
+                # Items arrive in any order: an earlier one must not shorten the session.
                 session[1] = max(session[1], timestamp + timeout)
             else:
                 session = joined(sessions, timestamp, timestamp + timeout, combined)
@@ -78,11 +78,11 @@ class SessionBuffer:
         self._numbers = count()
 
     def __len__(self) -> int:
-        """Return how many keys there are."""
+        """Return the number of keys."""
         return len(self._sessions)
 
     def take(self, key: Any, sessions: list[Session]) -> None:
-        """Take sessions of a key that come later; they are used up."""
+        """Merge later sessions of a key, which are consumed."""
         self._touched.add(key)
         held = self._sessions.get(key)
         if held is None:
@@ -97,7 +97,7 @@ class SessionBuffer:
         self._wait(key)
 
     def close(self, watermark: int) -> Iterator[tuple[Any, Session]]:
-        """Forget and give the sessions that end before `watermark`, ascending by end, with their keys."""
+        """Remove and yield the sessions that end before `watermark`, ascending by end, with their keys."""
         while (end := self.first_end()) is not None and end < watermark:
             key = self._waiting[0][2]
             sessions = self._sessions[key]
@@ -108,15 +108,15 @@ class SessionBuffer:
             yield key, closed
 
     def first_end(self) -> int | None:
-        """Return the end of the session that ends first; it is that of the first key in `_waiting`.
+        """Return the end of the session that ends first, which is the first session of the first key in `_waiting`.
 
-        A key waits under the end that its first session had at its arrival. That session has mostly grown since, and
-        the key is put back into the queue.
+        A key is queued with the end of its first session at that time. The session has mostly grown since, and the
+        key is queued again.
         """
         while self._waiting:
             end, _, key = self._waiting[0]
             if self._wakes.get(key) != end:
-                heapq.heappop(self._waiting)  # The key has closed, or waits under another end.
+                heapq.heappop(self._waiting)  # The key has closed, or is queued with another end.
             elif (grown := self._sessions[key][0][1]) > end:
                 self._wakes[key] = grown
                 heapq.heapreplace(self._waiting, (grown, next(self._numbers), key))
@@ -152,13 +152,13 @@ class SessionBuffer:
 
 
 class SessionState(WindowState[Sessions, SessionBuffer]):
-    """The sessions of one shard; a delta holds all open sessions of the keys that were touched.
+    """The sessions of one shard; a delta contains all open sessions of the touched keys.
 
     Args:
-        window: what a session is.
-        collector: what a container is.
-        output: makes the results.
-        copies: of containers.
+        window: the definition of the sessions.
+        collector: the collector of the containers.
+        output: creates the results.
+        copies: copies containers.
     """
 
     def __init__(
@@ -182,10 +182,10 @@ class SessionState(WindowState[Sessions, SessionBuffer]):
         # A delta has the form of a dump, with the keys that were touched.
         self.load(delta)
         for _ in self._buffer.close(self._watermark):
-            continue  # They were given when the epoch ran.
+            continue  # They were emitted when the epoch ran.
 
     def deadline(self) -> int | None:
-        """Return the first watermark that closes a session: it closes strictly behind its end."""
+        """Return the first watermark that closes a session: it closes strictly after its end."""
         end = self._buffer.first_end()
         return None if end is None else end + 1
 
@@ -225,18 +225,18 @@ class SessionState(WindowState[Sessions, SessionBuffer]):
 
 @dataclass(frozen=True, slots=True)
 class SessionWindows:
-    """The result of the items of each session, when the watermark has passed its end, for each key that has any.
+    """Operator that emits the result of each session of a key, when the watermark has passed its end.
 
-    Results have the end of their session as timestamp: that of its last item, and the timeout. An item is late when its
-    timestamp is below the watermark at the start of its epoch.
+    Results have the end of their session as timestamp: the timestamp of its last item plus the timeout. An item is
+    late when its timestamp is below the watermark at the start of its epoch.
 
     Args:
-        window: how long a pause may be inside of a session.
-        keys: gives the key of an item, one function for each input; None: all items are one group.
-        operation: takes the items of each input. Sessions that an item joins are combined, the earlier first.
-        to: takes (start, end, result), or (start, end, key, result) where there are keys, and makes the emitted item;
+        window: the definition of the sessions.
+        keys: returns the key of an item, one function for each input; None: all items are one group.
+        operation: aggregates the items of each input. Sessions that an item joins are combined, the earlier first.
+        to: receives (start, end, result), or (start, end, key, result) with keys, and returns the emitted item;
             None: a `WindowResult` or `KeyedWindowResult`.
-        gives_late: late items go on, as `(timestamp, Late(item))`.
+        gives_late: late items are emitted as `(timestamp, Late(item))`.
 
     Raises:
         TypeError: there is not one key function for each input, or the operation has no `combine`.
@@ -257,12 +257,12 @@ class SessionWindows:
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        """The facts that state depends on."""
+        """Return the facts that the layout of state depends on."""
         return (self.window.timeout, *signature_of(self.keys, self.operation))
 
     @property
     def inputs(self) -> int:
-        """One for each input of the operation."""
+        """Return the number of inputs of the operation."""
         return self.operation.arity
 
     def partial(self, number: int, items: Iterator[Timed], moment: EpochTime, shards: int) -> TaskPartials:
