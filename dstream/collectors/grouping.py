@@ -26,7 +26,7 @@ from dstream.collectors.arguments import (
     shown,
 )
 from dstream.collectors.arithmetic import counting
-from dstream.collectors.batches import batches
+from dstream.collectors.batches import batches, kinds
 from dstream.collectors.containers import to_list
 from dstream.collectors.groups import (
     AnyKeys,
@@ -264,6 +264,12 @@ def _divide_all(
 ) -> Groups:
     for batch in batches(items):
         passes = each(predicate, batch)
+        if kinds(passes) != {bool}:  # Their truth is asked once, item by item, since it may fail.
+            passes = each(_truth, batch, passes)
         sides[True] = downstream.accumulated(sides[True], list(compress(batch, passes)))
         sides[False] = downstream.accumulated(sides[False], list(compress(batch, map(not_, passes))))
     return sides
+
+
+def _truth(value: object, item: object) -> bool:
+    return bool(value)

@@ -11,6 +11,7 @@ import pytest
 from collectors import (
     averaging,
     counting,
+    filtering,
     frequencies,
     grouping_by,
     grouping_by_concurrent,
@@ -19,6 +20,7 @@ from collectors import (
     reducing,
     to_list,
 )
+from dstream import failure
 from dstream.errors import NullElementError, UnstableKeyError
 from dstream.spi import Characteristics, Collector
 
@@ -174,6 +176,37 @@ def test_frequencies_refuses_unstable_items():
     """Items are keys here."""
     with pytest.raises(UnstableKeyError, match="cannot be a key"):
         frequencies().collect(["a", object()])
+
+
+class Untrue:
+    """A result of a predicate without a truth, as an array of several numbers."""
+
+    def __bool__(self):
+        raise ValueError("no truth")
+
+
+TRUTHS = {
+    "partitioning_by": lambda stream, truth: stream.collect(partitioning_by(truth)),
+    "filtering": lambda stream, truth: stream.collect(filtering(truth, to_list())),
+    "filter": lambda stream, truth: stream.filter(truth).to_list(),
+    "take_while": lambda stream, truth: stream.take_while(truth).to_list(),
+    "drop_while": lambda stream, truth: stream.drop_while(lambda n: not truth(n)).to_list(),
+    "all_match": lambda stream, truth: stream.all_match(truth),
+}
+
+
+@pytest.mark.parametrize("ends", TRUTHS)
+def test_a_result_without_truth_fails_at_its_item(engine, ends):
+    """The truth of the result of a predicate is asked where the item is known."""
+    with pytest.raises(ValueError, match="no truth") as caught:
+        TRUTHS[ends](engine.stream([1, 2, 3], 1), lambda n: Untrue() if n == 2 else 1)
+    assert failure(caught.value).item == 2
+
+
+def test_partitioning_asks_for_each_truth_once():
+    """Results that are no bools divide by their truth, as in `filter`."""
+    assert partitioning_by(lambda n: n % 3).collect([1, 2, 3]) == {False: [3], True: [1, 2]}
+    assert partitioning_by(lambda n: n or None).collect([0, "", "a"]) == {False: [0, ""], True: ["a"]}
 
 
 def test_partitioning_always_has_both_keys():
