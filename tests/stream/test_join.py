@@ -232,9 +232,12 @@ def test_join_names_the_item_whose_key_function_fails(engine):
 
 
 def test_join_without_keys_refuses_what_is_no_entry(engine):
-    """The message shows the item."""
-    with pytest.raises(TypeError, match=r"items of both streams are entries, \(key, value\), not 'sea'"):
-        engine.stream([(1, 2)], 1).join(engine.stream(["sea"], 1)).to_list()
+    """The message shows the item and its side."""
+    entries, others = engine.stream([(1, 2)], 1), engine.stream(["sea"], 1)
+
+    for left, right, side in [(entries, others, "right"), (others, entries, "left")]:
+        with pytest.raises(TypeError, match=rf"entries, \(key, value\), not 'sea', an item of the {side} stream"):
+            left.join(right).to_list()
 
 
 def test_join_refuses_a_key_that_cannot_be_compared_across_processes(engine):

@@ -31,11 +31,13 @@ class Side:
         key: returns the key of an item; None: the items are entries.
         step: the join.
         in_columns: the key function as an expression over columns, if it is a function that is read.
+        name: which of the two it is, for messages.
     """
 
     key: Callable[[Any], Any] | None
     step: Step
     in_columns: KeyInColumns | None = None
+    name: str = "left"
 
     @property
     def has_keys_in_columns(self) -> bool:
@@ -54,7 +56,7 @@ class Side:
         with naming(self.step):
             for item in items:
                 if key_of is None:
-                    key, value = _parts(item)
+                    key, value = _parts(item, self.name)
                     yield canonical(key), value
                 else:
                     yield canonical(key_of(item)), item
@@ -66,7 +68,7 @@ class Side:
         # Two passes in C accept most lists; only for other lists a loop finds the invalid item.
         if not _ENTRIES.issuperset(map(type, items)) or set(map(len, items)) != {2}:
             for item in items:
-                _parts(item)
+                _parts(item, self.name)
         # `zip(*items)` would make an iterator for each item, which wakes the garbage collector.
         return canonical_keys([key for key, _ in items], items), [value for _, value in items]
 
@@ -92,10 +94,11 @@ class KeysAlone(Side):
 _ENTRIES = frozenset({Entry, tuple})
 
 
-def _parts(item: Any) -> tuple[Any, Any]:
+def _parts(item: Any, side: str) -> tuple[Any, Any]:
     if isinstance(item, tuple) and len(item) == 2:
         return item
-    raise TypeError(f"without `on` the items of both streams are entries, (key, value), not {shown(item)}")
+    found = f"not {shown(item)}, an item of the {side} stream"
+    raise TypeError(f"without `on` the items of both streams are entries, (key, value), {found}")
 
 
 def sides_of(
@@ -103,7 +106,7 @@ def sides_of(
 ) -> tuple[Side, Side]:
     """Return the left and the right side of a join; `columns` has the expressions of the two key functions."""
     right = KeysAlone if isinstance(node, SemiJoin) else Side
-    return Side(node.left_key, node.step, columns[0]), right(node.right_key, node.step, columns[1])
+    return Side(node.left_key, node.step, columns[0]), right(node.right_key, node.step, columns[1], "right")
 
 
 @operation.register
