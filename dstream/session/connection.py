@@ -113,7 +113,7 @@ def auto_stages(
     placed = placement(core)
     match placed.engine:
         case "local":
-            stages = local_stages(found, node, into)
+            stages = replace(local_stages(found, node, into), engine="this process")
         case "inprocess":
             assert placed.facts is not None, "graphs of this process have facts"
             tasks, columns = placed.facts.parallelism, placed.facts.columns

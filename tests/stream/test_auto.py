@@ -241,6 +241,14 @@ def test_auto_explains_which_way_a_plan_goes(context, form):
         assert "runs in this process: 4" not in local.stream(SMALL).explain(form)
 
 
+@pytest.mark.parametrize("steps", [lambda s: s.map(str), lambda s: s.sorted(), lambda s: s.distinct().sorted()])
+def test_auto_explains_each_plan_that_it_runs_here_in_one_wording(context, capsys, steps):
+    """Whichever of its engines runs the plan: both are this process."""
+    steps(context.stream(SMALL, 2)).explain()
+
+    assert capsys.readouterr().out.splitlines()[0].startswith("to_list() in this process")
+
+
 def test_auto_is_not_for_workers(context):
     """A function that runs on Spark cannot connect: it would start another Spark there."""
 

@@ -104,7 +104,7 @@ def test_explain_starts_nothing(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert lines[0].endswith("on Spark with 3 cores: 1 job, 2 shuffles")
     assert {"<dstream context on spark, master local[3], storage nowhere, open>", "[]", "None False"} <= set(lines)
-    assert any(line.startswith("to_list() on the local engine") for line in lines)
+    assert any(line.startswith("to_list() in this process") for line in lines)
 
 
 def test_explain_names_the_end(unstarted):
