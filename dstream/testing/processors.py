@@ -71,8 +71,8 @@ class TestOutbox(NamesOfJet):
     """An outbox with small buckets that checks that a processor follows the protocol.
 
     Args:
-        capacities: the capacity of each bucket in items, by the ordinals of the edges. snapshot_capacity: the capacity
-        of the snapshot in entries; with 0, no snapshot is being taken.
+        capacities: the capacity of each bucket in items, by the ordinals of the edges.
+        snapshot_capacity: the capacity of the snapshot in entries; with 0, no snapshot is being taken.
 
     Attributes:
         refused: the refused item, which is to be offered again first; or `MISSING`.

@@ -83,8 +83,8 @@ class RunLimits:
     """The bounds of each call.
 
     Attributes:
-        asserts_progress: each call must emit an item, take an item or be done. cooperative_timeout: limit of a call of
-        a cooperative processor in seconds; 0: without a limit.
+        asserts_progress: each call must emit an item, take an item or be done.
+        cooperative_timeout: limit of a call of a cooperative processor in seconds; 0: without a limit.
         clock: returns seconds.
         most_items: limit of the items emitted by one edge; 0: any number.
     """

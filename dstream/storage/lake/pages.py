@@ -181,8 +181,8 @@ class _FilePages:
         path: the path of the file.
         metadata: its footer.
         kind: the type of the ordered keys, or None.
-        groups: the row groups of each page; empty if rows are too large for
-        pages: then the file is read for each key. pages: the cached pages.
+        groups: the row groups of each page; empty if rows are too large, so that the file is read for each key.
+        pages: the cached pages.
         is_used: whether a key was looked up since this was set to False.
     """
 
