@@ -101,8 +101,8 @@ def in_microseconds(values: Any) -> Any:
     """Return an array, a batch or a table without nanoseconds.
 
     Raises:
-        pyarrow.ArrowInvalid: a value is no whole number of microseconds. pyarrow.ArrowNotImplementedError: they are
-        nested in a type in which Arrow cannot convert them.
+        pyarrow.ArrowInvalid: a value is no whole number of microseconds.
+        pyarrow.ArrowNotImplementedError: they are nested in a type in which Arrow cannot convert them.
     """
     import pyarrow as pa
 
