@@ -56,7 +56,6 @@ class ItemsSplit(Generic[T]):
     """
 
     items: Sequence[T]
-
     yields_its_items = True
 
     def read(self) -> Iterator[T]:
