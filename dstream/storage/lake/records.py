@@ -189,6 +189,8 @@ class LakeRecords:
             if "/" not in path[len(place) + 1 :]:  # A folder below belongs to another name.
                 folder.delete(path)
         folder.delete_folder(place)
+        # A folder that is missing counts as private, and an unbounded job forgets a name in each epoch.
+        self._unjudged.discard(name)
 
     def pickles(self) -> Pickles:
         """Return which pickles of records are loaded, by the users that could write into the folders that were read.

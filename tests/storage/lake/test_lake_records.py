@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pickle import dumps
+
 import pytest
 
 from dstream.errors import EngineError, IllegalStateError
@@ -84,6 +86,21 @@ def test_damage_is_an_error(tmp_path, records, change):
 
     with pytest.raises(IllegalStateError, match="record 'a' is damaged"):
         records.read("a")
+
+
+def test_forgotten_records_take_no_memory(records):
+    """An unbounded job reads and forgets a name of its own in each epoch, for years."""
+
+    def after(count):
+        for number in range(count):
+            records.write(f"log/{number}", b"x", 1)
+            records.read(f"log/{number}")
+            records.forget(f"log/{number}")
+        return len(
+            dumps({name: value for name, value in vars(records).items() if isinstance(value, set | dict | list)})
+        )
+
+    assert after(5) == after(50)
 
 
 def test_other_files_are_no_records(tmp_path, records):
