@@ -21,8 +21,8 @@ _SEVERAL = 5
 class AbstractProcessor(Processor):
     """A processor that gets items one by one; a subclass overrides `try_process`, and often `complete`.
 
-    An item that is not done stays at the head of the inbox and is offered again. A method that emits several items for
-    one must therefore remember its position, as `flat_mapper` and `emit_from_traverser` do.
+    An item that is not done remains at the head of the inbox and is offered again. A method that emits several items
+    for one must therefore remember its position, as `flat_mapper` and `emit_from_traverser` do.
 
     Example:
         >>> from dstream.core import DAG, AbstractProcessor

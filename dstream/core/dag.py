@@ -71,18 +71,18 @@ def _visit(root: Vertex, below: Mapping[str, Sequence[Vertex]], finished: dict[s
         return
     # Without recursion: a graph may be a longer chain than Python allows calls within calls.
     path = {root.name: root}
-    waiting = [iter(reversed(below.get(root.name, ())))]
-    while waiting:
-        following = next(waiting[-1], None)
+    pending = [iter(reversed(below.get(root.name, ())))]
+    while pending:
+        following = next(pending[-1], None)
         if following is None:
             name, vertex = path.popitem()
             finished[name] = vertex
-            waiting.pop()
+            pending.pop()
         elif following.name in path:
             raise ValueError(f"the edges of this graph make a cycle: {_cycle(list(path), following.name)}")
         elif following.name not in finished:
             path[following.name] = following
-            waiting.append(iter(reversed(below.get(following.name, ()))))
+            pending.append(iter(reversed(below.get(following.name, ()))))
 
 
 def _cycle(path: Sequence[str], again: str) -> str:
@@ -176,7 +176,7 @@ class DAG(NamesOfJet):
         if own is not vertex:
             raise ValueError(
                 f"{edge.described()}: {_described(vertex)} is not in this graph, which has another one of that name"
-                f"{_place(own)}"
+                f"{_location(own)}"
             )
 
     # Looking at it
@@ -385,10 +385,10 @@ def _advice(ordinal: int) -> str:
 
 
 def _described(vertex: Vertex) -> str:
-    return f"vertex {vertex.name!r}{_place(vertex)}"
+    return f"vertex {vertex.name!r}{_location(vertex)}"
 
 
-def _place(vertex: Vertex) -> str:
+def _location(vertex: Vertex) -> str:
     return f" at {vertex.where}" if vertex.where else ""
 
 
@@ -409,7 +409,7 @@ def _lines(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> Iterator[str]:
 
 def _as_digraph(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> str:
     """Return a digraph: a box for each vertex, and an edge for each edge, with its options."""
-    from dstream.explain.text import quoted  # lazily: it loads the texts of all drawings
+    from dstream.explain.text import quoted  # imported lazily: it loads the code of all drawings
 
     numbers = {id(each): number for number, each in enumerate(vertices)}
     lines = ["rankdir=TB;", 'node [shape=box, fontname="monospace"];']

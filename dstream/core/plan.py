@@ -52,7 +52,7 @@ def plan_of_graph(graph: VertexGraph) -> PipelinePlan:
     sources = [each.name for each in graph.vertices if isinstance(each.supplier, Reading)]
     sinks = [each.name for each in graph.vertices if isinstance(each.supplier, Writing)]
     _check_ends(graph, sources, sinks)
-    given: dict[str, Node] = {}
+    inputs: dict[str, Node] = {}
     reads: list[tuple[str, Node]] = []
     for vertex in graph.vertices:
         if isinstance(vertex.supplier, Reading):
@@ -60,11 +60,11 @@ def plan_of_graph(graph: VertexGraph) -> PipelinePlan:
             node = _peeked(read, vertex, [f"Output to ordinal {each.source_ordinal}: " for each in edges])
             reads.append((vertex.name, read))
             # A source with several edges is read once.
-            given[vertex.name] = Fork(node) if len(edges) > 1 else node
+            inputs[vertex.name] = Fork(node) if len(edges) > 1 else node
     inner = tuple(each for each in graph.vertices if not isinstance(each.supplier, EndSupplier))
-    blocks = _Blocks(graph, inner, given)
+    blocks = _Blocks(graph, inner, inputs)
     writes = [
-        _write(vertex, vertex.supplier, graph.into(vertex.name), given, blocks)
+        _write(vertex, vertex.supplier, graph.into(vertex.name), inputs, blocks)
         for vertex in graph.vertices
         if isinstance(vertex.supplier, Writing)
     ]
@@ -121,14 +121,14 @@ class _Blocks:
         given: the input nodes, by source.
     """
 
-    def __init__(self, graph: VertexGraph, inner: tuple[GraphVertex, ...], given: Mapping[str, Node]) -> None:
+    def __init__(self, graph: VertexGraph, inner: tuple[GraphVertex, ...], inputs: Mapping[str, Node]) -> None:
         names = {each.name for each in inner}
         edges = tuple(each for each in graph.edges if each.source in names or each.destination in names)
         part = VertexGraph(inner, edges)
         self._outlets = {id(edge): number for number, edge in enumerate(part.outlets)}
         self.is_read = bool(self._outlets)
         shown = f"{len(inner)} {'vertex' if len(inner) == 1 else 'vertices'}"
-        node = ProcessorGraph(tuple(given[each.source] for each in part.inlets), part, step=Step(f"dag({shown})"))
+        node = ProcessorGraph(tuple(inputs[each.source] for each in part.inlets), part, step=Step(f"dag({shown})"))
         self._node: Node = Fork(node) if len(self._outlets) > 1 else node
 
     def of(self, edge: GraphEdge) -> Node:
@@ -141,10 +141,10 @@ class _Blocks:
 
 
 def _write(
-    vertex: GraphVertex, writing: Writing, edges: Sequence[GraphEdge], given: Mapping[str, Node], blocks: _Blocks
+    vertex: GraphVertex, writing: Writing, edges: Sequence[GraphEdge], inputs: Mapping[str, Node], blocks: _Blocks
 ) -> PlannedWrite:
     nodes = [
-        _peeked(_checked(edge, given, blocks), vertex, [f"Input from ordinal {edge.destination_ordinal}: "])
+        _peeked(_checked(edge, inputs, blocks), vertex, [f"Input from ordinal {edge.destination_ordinal}: "])
         for edge in edges
     ]
     end = nodes[0] if len(nodes) == 1 else Union(tuple(nodes), step=Step(f"edges into {vertex.name!r}"))
@@ -168,10 +168,10 @@ def _read(vertex: GraphVertex, reading: Reading) -> Read:
     return Read(source, parts=parts if is_divided else None, step=step)
 
 
-def _peeked(node: Node, vertex: GraphVertex, places: Sequence[str]) -> Node:
+def _peeked(node: Node, vertex: GraphVertex, labels: Sequence[str]) -> Node:
     """Return the operation with logging of the items that a job reads or writes for a vertex, if requested."""
     for peek in vertex.supplier.peeks if isinstance(vertex.supplier, EndSupplier) else ():
-        logging_items = _Logging(peek, vertex.name, tuple(places))
+        logging_items = _Logging(peek, vertex.name, tuple(labels))
         node = Peek(node, logging_items, step=called("peek", peek.what, where=vertex.step.where))
     return node
 
@@ -182,19 +182,19 @@ class _Logging:
 
     peek: PeekOfVertex
     vertex: str
-    places: tuple[str, ...]
+    labels: tuple[str, ...]
 
     def __call__(self, item: Any) -> None:
         logger = logging.getLogger(f"dstream.core.{self.vertex}")
-        for place in self.places:
-            self.peek.log(logger, place, [item])
+        for label in self.labels:
+            self.peek.log(logger, label, [item])
 
 
-def _checked(edge: GraphEdge, given: Mapping[str, Node], blocks: _Blocks) -> Node:
+def _checked(edge: GraphEdge, inputs: Mapping[str, Node], blocks: _Blocks) -> Node:
     """Return the items of an edge into a sink."""
     if edge.routing not in (Routing.UNICAST, Routing.ISOLATED) or edge.order is not None or edge.priority:
         raise UnsupportedError(
             f"the edge {edge.source} -> {edge.destination} into processors.write() sets which processors get items, or "
             "when: put a vertex of processors.map(whole_item) before it"
         )
-    return given[edge.source] if edge.source in given else blocks.of(edge)
+    return inputs[edge.source] if edge.source in inputs else blocks.of(edge)

@@ -272,17 +272,17 @@ class _OfGenerator(BlockProcessor):
 
     def made_of(self, ordinal: int, items: list[Any]) -> Iterator[Any]:
         """Call the function until it has taken all items: one that stops early is called again with the others."""
-        waiting = iter(items)
+        pending = iter(items)
         # The hint of a list's iterator is exact, so it shows which item was taken last, without a count of our own.
-        while left := length_hint(waiting):
+        while left := length_hint(pending):
             try:
-                made = self._fn(ordinal, waiting)
+                made = self._fn(ordinal, pending)
                 if not isinstance(made, Iterable):
                     raise TypeError(f"{shown_function(self._fn)} must yield items, and gave {kind_of(made)}")
                 yield from without_none(made)
             except Exception as error:
-                if taken := len(items) - length_hint(waiting):
+                if taken := len(items) - length_hint(pending):
                     failed_on(error, items[taken - 1])
                 raise
-            if length_hint(waiting) == left:
+            if length_hint(pending) == left:
                 raise RuntimeError(f"{shown_function(self._fn)} took none of the items that it was given")

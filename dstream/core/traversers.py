@@ -170,14 +170,14 @@ class Traverser(Generic[T]):
     def on_first_none(self, action: Callable[[], object]) -> Traverser[T]:
         """Call a function when this traverser returns None for the first time."""
         following = self.next
-        waiting: Callable[[], object] | None = running_function(action, "action")
+        pending: Callable[[], object] | None = running_function(action, "action")
 
         def advance() -> T | None:
-            nonlocal waiting
+            nonlocal pending
             item = following()
-            if item is None and waiting is not None:
+            if item is None and pending is not None:
                 # Taken away first: an action that fails is not called again.
-                act, waiting = waiting, None
+                act, pending = pending, None
                 act()
             return item
 

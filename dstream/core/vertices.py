@@ -355,8 +355,8 @@ class Edge(NamesOfJet):
 
     def described(self) -> str:
         """Return the edge as messages name it: both ends with their ordinals, and the source location."""
-        place = f" at {self.where}" if self.where else ""
-        return f"edge {self.ends()}{place}"
+        location = f" at {self.where}" if self.where else ""
+        return f"edge {self.ends()}{location}"
 
     def ends(self) -> str:
         """Return both ends, with their ordinals."""

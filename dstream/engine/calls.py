@@ -57,14 +57,14 @@ class Call:
 
     def title(self) -> str:
         """Return it for the line, such as `sorted(key=len) orders.py:12`."""
-        return f"{self.text} {self._place()}" if self.where else self.text
+        return f"{self.text} {self._location()}" if self.where else self.text
 
     def description(self) -> str:
         """Return it in full, such as `sorted(key=len) at orders.py:12: sample of keys`."""
-        place = f" at {self._place()}" if self.where else ""
-        return f"{self.text}{place}{': ' if self.purpose else ''}{self.purpose}"
+        location = f" at {self._location()}" if self.where else ""
+        return f"{self.text}{location}{': ' if self.purpose else ''}{self.purpose}"
 
-    def _place(self) -> str:
+    def _location(self) -> str:
         assert self.where is not None
         return os.path.basename(str(self.where))
 

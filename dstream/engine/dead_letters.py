@@ -115,9 +115,9 @@ class _Taken:
     def line(self) -> str:
         """Write the number of failed items, their step, the errors, and their fate."""
         of, total = self.guard.of, self.counts.total()
-        place = f" at {near(of.where.file, of.where.line)}" if of.where else ""
+        location = f" at {near(of.where.file, of.where.line)}" if of.where else ""
         items, were = ("1 item", "was") if total == 1 else (f"{total:,} items", "were")
-        return f"dstream: {of.label}{place}: {items} failed with {self._kinds()} and {were} {self._treatment()}"
+        return f"dstream: {of.label}{location}: {items} failed with {self._kinds()} and {were} {self._treatment()}"
 
     def _kinds(self) -> str:
         if len(self.counts) == 1:

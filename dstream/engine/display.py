@@ -385,22 +385,22 @@ class Board:
         with self._lock:
             # An operation that enters looks at this after it waits, so one of the two sees the other.
             self._is_watched = False
-            waiting = list(self._waiting)
-            self._is_watched = bool(waiting)
-        if waiting and self.clock() - waiting[0].started >= _PATIENCE:
-            self._draw(waiting[0])
-        return bool(waiting)
+            pending = list(self._waiting)
+            self._is_watched = bool(pending)
+        if pending and self.clock() - pending[0].started >= _PATIENCE:
+            self._draw(pending[0])
+        return bool(pending)
 
     def _draw(self, shown: BoardEntry) -> None:
         # Facts may take their time, and no operation waits for them.
         facts = quietly(shown.facts)
         with self._lock:
-            waiting = list(self._waiting)
-            if facts is None or shown not in waiting:
+            pending = list(self._waiting)
+            if facts is None or shown not in pending:
                 return
             display, now = shown.display, self.clock()
             # An operation waits several times if one of its calls waits inside of another.
-            line = written(facts, now - shown.started, quietly(display.width), len(set(map(id, waiting))) - 1)
+            line = written(facts, now - shown.started, quietly(display.width), len(set(map(id, pending))) - 1)
             # Set before drawing: a `pause` from now on sees it, waits for this lock and erases the line.
             self._is_drawn = True
             quietly(lambda: shown.context.run(display.draw, line, now))

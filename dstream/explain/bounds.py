@@ -199,9 +199,9 @@ class Counting:
         """Return the cost of a job up to items, and the decisions whose results must be known before."""
         seen: set[int] = set()
         reads: set[InputAlternatives] = set()
-        cost, waiting = Cost(), list(items)
-        while waiting:
-            each = waiting.pop()
+        cost, pending = Cost(), list(items)
+        while pending:
+            each = pending.pop()
             if isinstance(each, CachedInput) and isinstance(each.held, InputAlternatives):
                 reads.add(each.held)
             # A shuffle that two inputs of one job read runs once.
@@ -213,7 +213,7 @@ class Counting:
                 if not vertex.is_kept and id(vertex) not in seen:
                     seen.add(id(vertex))
                     cost += Cost(python_stages=self._stages_of(vertex))
-                    waiting += vertex.inputs
+                    pending += vertex.inputs
         return cost, frozenset(reads)
 
     def cost_of_job(self, vertex: Vertex) -> tuple[Cost, frozenset[InputAlternatives]]:

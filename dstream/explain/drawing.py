@@ -143,18 +143,18 @@ def _columns(row: Sequence[int], shown: Sequence[StageSummary], boxes: Mapping[i
     """Return where each box of a row begins: below those that it reads from, if there is room."""
     # A box without inputs has no preferred position: the row is centred.
     first = (width - _width(len(row))) // 2
-    wanted: list[tuple[int, int]] = []
+    preferred: list[tuple[int, int]] = []
     for column, number in enumerate(row):
         above = [boxes[exchange.source].x for exchange in shown[number].stage.inputs]
-        wanted.append((sum(above) // len(above) if above else first + column * _STEP, number))
-    places: dict[int, int] = {}
+        preferred.append((sum(above) // len(above) if above else first + column * _STEP, number))
+    columns: dict[int, int] = {}
     free = _GAP
-    for left, (x, number) in enumerate(sorted(wanted)):
+    for left, (x, number) in enumerate(sorted(preferred)):
         # As far right as leaves room for the boxes of the row that are still to be placed.
         last = width - _GAP - BOX_WIDTH - (len(row) - 1 - left) * _STEP
-        places[number] = min(max(x, free), last)
-        free = places[number] + _STEP
-    return places
+        columns[number] = min(max(x, free), last)
+        free = columns[number] + _STEP
+    return columns
 
 
 def _width(columns: int) -> int:
@@ -164,8 +164,8 @@ def _width(columns: int) -> int:
 def _rows(shown: Sequence[StageSummary]) -> list[list[int]]:
     """Return the numbers of the boxes of each row: those that read from above only, at most three."""
     depths: list[int] = []
-    for one in shown:
-        depths.append(1 + max((depths[exchange.source] for exchange in one.stage.inputs), default=0))
+    for stage_summary in shown:
+        depths.append(1 + max((depths[exchange.source] for exchange in stage_summary.stage.inputs), default=0))
     rows: list[list[int]] = []
     for depth in sorted(set(depths)):
         layer = [number for number, found in enumerate(depths) if found == depth]
@@ -173,14 +173,17 @@ def _rows(shown: Sequence[StageSummary]) -> list[list[int]]:
     return rows
 
 
-def _box(one: StageSummary, stages: Stages) -> Box:
-    lines = [Line("head", one.name), *(Line("words", text) for text in _box_lines(stage_words(one, stages)))]
-    for call in shortened(one.stage.calls, _BOX_CALLS):
+def _box(stage_summary: StageSummary, stages: Stages) -> Box:
+    lines = [
+        Line("head", stage_summary.name),
+        *(Line("words", text) for text in _box_lines(stage_words(stage_summary, stages))),
+    ]
+    for call in shortened(stage_summary.stage.calls, _BOX_CALLS):
         lines.append(_call_line(call))
         lines += [Line("note", f"  {text}") for text in _box_lines(call.note)]
-    lines += [Line("note", text) for note in one.stage.notes for text in _box_lines(note)]
-    labels = tuple(map(_arrow_label, filter(_has_words, one.stage.inputs)))
-    return Box(0, 0, len(lines) * LINE_HEIGHT + 2 * PADDING, tuple(lines), labels, one.stage.inputs)
+    lines += [Line("note", text) for note in stage_summary.stage.notes for text in _box_lines(note)]
+    labels = tuple(map(_arrow_label, filter(_has_words, stage_summary.stage.inputs)))
+    return Box(0, 0, len(lines) * LINE_HEIGHT + 2 * PADDING, tuple(lines), labels, stage_summary.stage.inputs)
 
 
 def _call_line(call: Call) -> Line:
@@ -251,7 +254,11 @@ def as_svg(stages: Stages) -> str:
         *_header(titles, small),
         # Before the boxes: SVG paints later elements over earlier ones, and an arrow may cross a row.
         *_edges(layout),
-        *(part for box, one in zip(layout.boxes, shown, strict=True) for part in _drawn(box, bool(one.stage.folded))),
+        *(
+            part
+            for box, stage_summary in zip(layout.boxes, shown, strict=True)
+            for part in _drawn(box, bool(stage_summary.stage.folded))
+        ),
         *(_end(end, layout, last_ones(shown)) if end else ()),
         "</svg>",
     ]
@@ -351,7 +358,9 @@ _HTML_CALLS = 24
 
 def as_html(stages: Stages) -> str:
     """Write the picture, and below it, folded away, a table; it needs nothing else to be shown."""
-    rows = "\n".join(row for one in folded(stages.stages, _HTML_STAGES) for row in _table_rows(one, stages))
+    rows = "\n".join(
+        row for stage_summary in folded(stages.stages, _HTML_STAGES) for row in _table_rows(stage_summary, stages)
+    )
     head = "".join(f'<th style="text-align: left">{name}</th>' for name in ("stage", "call", "file and line", "here"))
     return (
         f"<div>\n{as_svg(stages)}\n<details><summary>calls, files and lines</summary>\n"
@@ -359,9 +368,9 @@ def as_html(stages: Stages) -> str:
     )
 
 
-def _table_rows(one: StageSummary, stages: Stages) -> Iterator[str]:
-    for number, call in enumerate(shortened(one.stage.calls, _HTML_CALLS)):
-        first = "" if number else titled(one, stages)
+def _table_rows(stage_summary: StageSummary, stages: Stages) -> Iterator[str]:
+    for number, call in enumerate(shortened(stage_summary.stage.calls, _HTML_CALLS)):
+        first = "" if number else titled(stage_summary, stages)
         yield _table_row(first, call.label, place(call.where), call.note)
 
 

@@ -176,8 +176,8 @@ class CostEstimate:
                 times = often[decision.given]
                 total += decision.given.cost.times(times)
             total += decision.cost
-            for either in {each for way in decision.ways for each in (*way.by_jobs, *way.passed_on)}:
-                more = range_of(_times_read(either, way, times) for way in decision.ways)
+            for either in {each for path in decision.ways for each in (*path.by_jobs, *path.passed_on)}:
+                more = range_of(_times_read(either, path, times) for path in decision.ways)
                 known = often[either]  # Two that read it in one job read it once.
                 often[either] = replace(known + more, least=max(known.least, more.least))
         return total
@@ -204,7 +204,7 @@ class CostEstimate:
         inputs = tuple(self.settled(items, graph) for items in decision.inputs)
         cases: list[_Case] = []
         for partitions in self._numbers(inputs, decision.counts):
-            cases += self._ways(functools.partial(decision.begin, inputs, partitions))
+            cases += self._paths(functools.partial(decision.begin, inputs, partitions))
         if not cases:
             raise self._refusals[-1]
         return cases
@@ -228,11 +228,11 @@ class CostEstimate:
             yield least
         yield most
 
-    def _ways(self, begin: Callable[[], Move]) -> Iterator[_Case]:
+    def _paths(self, begin: Callable[[], Move]) -> Iterator[_Case]:
         """Follow a decision from its first move, through each outcome of its questions; a refusal is no path."""
-        waiting = [(begin, _Case())]
-        while waiting:
-            step, case = waiting.pop()
+        pending = [(begin, _Case())]
+        while pending:
+            step, case = pending.pop()
             try:
                 move = step()
             except UnsupportedError as refusal:
@@ -242,7 +242,7 @@ class CostEstimate:
                 yield replace(case, done=move)
             else:
                 # Taken from the end, so that outcomes are followed in their order, the one with the most work last.
-                waiting += reversed(list(self._on(move, case)))
+                pending += reversed(list(self._on(move, case)))
 
     def _on(self, move: Wanted, case: _Case) -> Iterator[tuple[Callable[[], Move], _Case]]:
         """Yield the possible next steps, and the case up to each."""
@@ -264,19 +264,19 @@ class CostEstimate:
             yield functools.partial(go_on, Report(move.vertex, 0)), case
         if move.unless_empty and partitions.most == 0:
             return
-        asked = self._after(case, move.vertex, move.purpose)
+        requested = self._after(case, move.vertex, move.purpose)
         if move.unless_empty and self.counting.segments(move.vertex.inputs) != ONE:
             # One input represents several, each of which is a wave: the first of them may be sufficient.
-            found = replace(asked, cost=case.cost + _ONE_STAGE, reads=case.reads)
+            found = replace(requested, cost=case.cost + _ONE_STAGE, reads=case.reads)
             yield functools.partial(go_on, Report(move.vertex, 1, move.outcomes[0].rows)), found
-            asked = replace(asked, cost=asked.cost + self._further_waves(move.vertex.inputs))
+            requested = replace(requested, cost=requested.cost + self._further_waves(move.vertex.inputs))
         is_enough = len(case.jobs) >= _MOST_TURNS
         outcomes = move.outcomes[:1] if is_enough else move.outcomes
-        asked = replace(asked, cost=asked.cost + ANY) if is_enough else asked
+        requested = replace(requested, cost=requested.cost + ANY) if is_enough else requested
         for outcome in outcomes:
             condition = outcome.condition or case.condition
             report = Report(move.vertex, 1, outcome.rows)
-            yield functools.partial(go_on, report), replace(asked, condition=condition)
+            yield functools.partial(go_on, report), replace(requested, condition=condition)
 
     def _further_waves(self, items: Items) -> Cost:
         """Return the cost of the jobs after the first wave, for inputs that represent several."""
@@ -287,7 +287,7 @@ class CostEstimate:
     def _after(self, case: _Case, vertex: Vertex, purpose: str) -> _Case:
         """Return the case with a job that requests rows; rows that were requested before are not computed again."""
         job = (f"{vertex.step.label}: {purpose}", vertex, case.condition)
-        if any(asked is vertex for _, asked, _ in case.jobs):
+        if any(requested is vertex for _, requested, _ in case.jobs):
             return replace(case, jobs=(*case.jobs, job), cost=case.cost + Cost(jobs=ONE))
         cost, reads = self.counting.cost_of_job(vertex)
         return replace(case, jobs=(*case.jobs, job), cost=case.cost + cost, reads=(*case.reads, *reads))
@@ -336,13 +336,13 @@ class CostEstimate:
     def _new_rows(self, items: Items) -> list[Rows]:
         """Return the rows that a decision reads or moves, without the rows of earlier decisions."""
         found: dict[int, Rows] = {}
-        waiting = list(items)
-        while waiting:
-            each = waiting.pop()
+        pending = list(items)
+        while pending:
+            each = pending.pop()
             if isinstance(each, Rows) and id(each.taken) not in found and id(each.taken) not in self._seen:
                 found[id(each.taken)] = each
                 for vertex in (taken.vertex for taken in each.taken):
-                    waiting += () if vertex.is_kept else vertex.inputs
+                    pending += () if vertex.is_kept else vertex.inputs
         return list(found.values())
 
 
@@ -351,10 +351,10 @@ def _at_least(bound: int, of: Amount) -> int:
     return max(of.least, bound if of.most is None else min(bound, of.most))
 
 
-def _times_read(either: InputAlternatives, way: Reads, times: Amount) -> Amount:
+def _times_read(either: InputAlternatives, path: Reads, times: Amount) -> Amount:
     """Return how often a path reads another decision's result, if its own result is read `times` times."""
-    own = exactly(way.by_jobs.count(either))
-    return own + times if either in way.passed_on else own
+    own = exactly(path.by_jobs.count(either))
+    return own + times if either in path.passed_on else own
 
 
 def _jobs(cases: Sequence[_Case]) -> Iterator[FutureJob]:

@@ -90,9 +90,9 @@ def routes_of(all_decided: Iterable[Evaluation | None], input_format: InputForma
 
 
 def _why_called(unread: Unreadable) -> str:
-    place = f" at {unread.where}" if unread.where else ""
+    index = f" at {unread.where}" if unread.where else ""
     advice = f" Instead: {unread.advice}." if unread.advice else ""
-    return f"The function is called for each item, since it {unread.reason}{place}.{advice}"
+    return f"The function is called for each item, since it {unread.reason}{index}.{advice}"
 
 
 @dataclass(frozen=True)
@@ -158,8 +158,8 @@ def formats_before_steps(item_format: ItemFormat, ops: Sequence[Op]) -> Iterable
     """Yield the format of the items before each step."""
     input_format = item_format.before(ops)
     apart = place_of_open_pairs(list(takewhile(lambda op: op.evaluation.obstacle is None, ops)))
-    for place, op in enumerate(ops):
-        if place == apart and not input_format.obstacle:
+    for index, op in enumerate(ops):
+        if index == apart and not input_format.obstacle:
             input_format = InputFormat("a step behind it takes items one by one, with their timestamps")
         yield input_format
         if not input_format.obstacle:

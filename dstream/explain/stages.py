@@ -43,20 +43,20 @@ def stages_of_ends(several: Several, found: CacheLookup, stages: OfOneGraph) -> 
 
     def found_by_then(node: Cache) -> CacheContent | None:
         if node.identity in computed:
-            kept = computed[node.identity]
+            cached = computed[node.identity]
             before = sum(len(part.stages) for part in drawn)
             return CacheContent(
-                replace(kept, stages=tuple(stage - before for stage in kept.stages)), ordered[node.identity]
+                replace(cached, stages=tuple(stage - before for stage in cached.stages)), ordered[node.identity]
             )
         return found(node)
 
     drawn: list[Stages] = []
     for part in parts_of(several):
-        shown, kept = stages(part.end, found_by_then)
+        shown, cached = stages(part.end, found_by_then)
         before = sum(len(part.stages) for part in drawn)
         computed.update(
             (identity, replace(each, stages=tuple(stage + before for stage in each.stages)))
-            for identity, each in kept.items()
+            for identity, each in cached.items()
         )
         drawn.append(shown)
     return _in_one_picture(drawn, named(several.ends))
@@ -186,10 +186,13 @@ def _bounds(end: End | Several, facts: Sequence[ClusterFacts]) -> list[tuple[End
 
 def _facts(end: End | Several, cores: int | None, largest_small_side: int) -> Sequence[ClusterFacts]:
     """Return the facts that the graph depends on: if the number of cores is unknown, one with few and one with many."""
-    asked = parallelism(end)
+    requested = parallelism(end)
     if cores is not None:
-        return [ClusterFacts(asked or cores, cores, largest_small_side)]
-    return [ClusterFacts(asked or 2, 1, largest_small_side), ClusterFacts(asked or MANY, MANY, largest_small_side)]
+        return [ClusterFacts(requested or cores, cores, largest_small_side)]
+    return [
+        ClusterFacts(requested or 2, 1, largest_small_side),
+        ClusterFacts(requested or MANY, MANY, largest_small_side),
+    ]
 
 
 def _label(end: End | Several) -> str:

@@ -66,7 +66,7 @@ def folded(stages: Sequence[Stage], most: int) -> list[StageSummary]:
 
 def last_ones(shown: Sequence[StageSummary]) -> list[int]:
     """Return the indexes of the stages that no other stage reads: their items are sent to the caller."""
-    read = {each.source for one in shown for each in one.stage.inputs}
+    read = {each.source for stage_summary in shown for each in stage_summary.stage.inputs}
     return [number for number in range(len(shown)) if number not in read]
 
 
@@ -194,22 +194,22 @@ def as_text(stages: Stages) -> str:
     """Write a line for the whole, then each stage: the origin of its items, its calls, its other work."""
     shown = folded(stages.stages, _TEXT_STAGES)
     lines = [summary(stages), *(f"  {line}" for line in (*stages.notes, *job_lines(stages)))]
-    for one in shown:
-        lines += ["", titled(one, stages), *(f"  {line}" for line in _stage_lines(one, shown))]
+    for stage_summary in shown:
+        lines += ["", titled(stage_summary, stages), *(f"  {line}" for line in _stage_lines(stage_summary, shown))]
     if stages.outcome:
         lines += ["", f"{stages.end.label}: {stages.outcome}"]
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _stage_lines(one: StageSummary, shown: Sequence[StageSummary]) -> Iterator[str]:
-    inputs = one.stage.inputs
+def _stage_lines(stage_summary: StageSummary, shown: Sequence[StageSummary]) -> Iterator[str]:
+    inputs = stage_summary.stage.inputs
     for exchange in inputs[:_MOST_INPUTS]:
         words = ": ".join(filter(None, (exchange_words(exchange), exchange.why)))
         yield from _wrapped(", ".join(filter(None, (f"<- {shown[exchange.source].name}", words))), "   ")
     if len(inputs) > _MOST_INPUTS:
         yield f"<- ... {len(inputs) - _MOST_INPUTS:,} more ..."
-    yield from _call_lines(shortened(one.stage.calls, _TEXT_CALLS))
-    for note in one.stage.notes:
+    yield from _call_lines(shortened(stage_summary.stage.calls, _TEXT_CALLS))
+    for note in stage_summary.stage.notes:
         yield from _wrapped(f"({note})", " ")
 
 
@@ -238,12 +238,12 @@ def as_dot(stages: Stages) -> str:
         "rankdir=TB;",
         'node [shape=box, fontname="monospace"];',
     ]
-    for number, one in enumerate(shown):
-        calls = shortened(one.stage.calls, _DOT_CALLS)
-        label = [titled(one, stages), *map(_call, calls), *one.stage.notes]
+    for number, stage_summary in enumerate(shown):
+        calls = shortened(stage_summary.stage.calls, _DOT_CALLS)
+        label = [titled(stage_summary, stages), *map(_call, calls), *stage_summary.stage.notes]
         tooltip = [f"{call.label} {place(call.where)}" for call in calls]
         lines.append(f"s{number} [label={quoted(*label)}, tooltip={quoted(*tooltip)}];")
-        for exchange in one.stage.inputs:
+        for exchange in stage_summary.stage.inputs:
             words = [word for word in (exchange_words(exchange), exchange.why) if word]
             lines.append(f"s{exchange.source} -> s{number} [label={quoted(*words)}, style={_STYLES[exchange.how]}];")
     if stages.outcome:
@@ -276,10 +276,12 @@ def as_mermaid(stages: Stages) -> str:
     # A comment of Mermaid ends with its line, and has no escapes.
     about = (re.sub(r"[^ -~]", "?", line) for line in (summary(stages), *stages.notes))
     lines = [*(f"%% {line}" for line in about), "flowchart TD"]
-    for number, one in enumerate(shown):
-        calls = (f"{call.label}  {short_place(call.where)}" for call in shortened(one.stage.calls, _MERMAID_CALLS))
-        lines.append(f"  s{number}[{_quoted(titled(one, stages), *calls)}]")
-        for exchange in one.stage.inputs:
+    for number, stage_summary in enumerate(shown):
+        calls = (
+            f"{call.label}  {short_place(call.where)}" for call in shortened(stage_summary.stage.calls, _MERMAID_CALLS)
+        )
+        lines.append(f"  s{number}[{_quoted(titled(stage_summary, stages), *calls)}]")
+        for exchange in stage_summary.stage.inputs:
             words = [word for word in (exchange_words(exchange), exchange.why) if word]
             label = f"|{_quoted(*words)}|" if words else ""
             lines.append(f"  s{exchange.source} {_ARROWS[exchange.how]}{label} s{number}")

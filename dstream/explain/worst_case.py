@@ -153,11 +153,11 @@ class WorstCaseStages:
 
     def _expanded(self, items: Items) -> Iterator[Input]:
         # Without recursion: decisions may be nested thousands deep.
-        waiting = list(reversed(items))
-        while waiting:
-            each = waiting.pop()
+        pending = list(reversed(items))
+        while pending:
+            each = pending.pop()
             if isinstance(each, CachedInput) and isinstance(each.held, InputAlternatives):
-                waiting += reversed(with_calls(each.held.drawn, tuple(each.applied)))
+                pending += reversed(with_calls(each.held.drawn, tuple(each.applied)))
             else:
                 yield each
 
@@ -320,13 +320,13 @@ class WorstCaseStages:
 
     def _run(self, number: int, vertex: Vertex) -> None:
         """Mark the stages that run in a job: up to the stored results of earlier jobs."""
-        waiting = list(self._ends[id(vertex)])
-        while waiting:
-            draft = self._drafts[waiting.pop()]
+        pending = list(self._ends[id(vertex)])
+        while pending:
+            draft = self._drafts[pending.pop()]
             # Jobs are marked in their order, so a stage that has this one has it last.
             if number not in draft.jobs[-1:]:
                 draft.jobs.append(number)
-                waiting += (each.source for each in draft.inputs if each.source not in draft.kept)
+                pending += (each.source for each in draft.inputs if each.source not in draft.kept)
 
 
 _OF_BATCHES = (read_batches, read_buckets, read_forwarded, read_placed)

@@ -415,8 +415,8 @@ def hash_joined(
 
 
 def _unnested(node: Node, kind: str, to: Any, depth: int) -> Node:
-    given = "" if to is None else f"to={shown_function(checked_function(to, 'to'))}"
-    return Map(node, Unnested(depth, to), step=called(kind, given, where=node.step.where))
+    arguments = "" if to is None else f"to={shown_function(checked_function(to, 'to'))}"
+    return Map(node, Unnested(depth, to), step=called(kind, arguments, where=node.step.where))
 
 
 def pairs_of(joins: Any) -> Sequence[tuple[Any, Any]]:

@@ -300,9 +300,9 @@ class ReducingView(KeyedView[K, T, B]):
 def _aggregated(view: ByKey[Any, Any], kind: str, others: tuple[Any, ...], op: Any, to: Any) -> BatchStage[Any]:
     views = [view, *(view._other(each, kind) for each in others)]
     operation = operation_of(op, len(views), kind)
-    given = None if optional_function(to, "to") is None else f"{operation!r}, to={shown_function(to)}"
+    arguments = None if optional_function(to, "to") is None else f"{operation!r}, to={shown_function(to)}"
     nodes, keys = [each._node for each in views], [each._key for each in views]
-    node = aggregated(nodes, operation, keys, to, name=view._called(kind), given=given)
+    node = aggregated(nodes, operation, keys, to, name=view._called(kind), given=arguments)
     return view._step(kind, node, [each._stage for each in views[1:]])
 
 

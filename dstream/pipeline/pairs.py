@@ -113,7 +113,7 @@ class PairedStage(FlowingStage[T, B]):
         found: BatchStage[T] = self._with("anti_join", other, on)
         return found
 
-    # By what is nearest
+    # By the nearest value
 
     @overload
     def asof_join(

@@ -161,7 +161,7 @@ class PipelinePlan:
         above = {each.name: each.upstreams for each in self.stages}
         for name, found in self.last_nodes:
             while found is not node and isinstance(found, Recover) and above[name]:
-                # A step whose failures are handled has no entry of its own: the stages that handle them contain it.
+                # A step whose failures are handled has no separate entry: the stages that handle them contain it.
                 (name,), found = above[name], found.upstream
             if found is node:
                 return name
@@ -169,9 +169,9 @@ class PipelinePlan:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Flat, since pickle recurses into nested objects, and a long pipeline would exceed Python's limit.
-        nodes, places = flat_nodes([*(each.node for each in self.writes), *(node for _, node in self.last_nodes)])
+        nodes, positions = flat_nodes([*(each.node for each in self.writes), *(node for _, node in self.last_nodes)])
         without = [(each.stage, each.sink, each.where, each.is_named) for each in self.writes]
-        return _again, (self.stages, nodes, places, without, [name for name, _ in self.last_nodes])
+        return _again, (self.stages, nodes, positions, without, [name for name, _ in self.last_nodes])
 
     def shape(self) -> list[tuple[str, str, tuple[str, ...]]]:
         """Return the names, kinds and inputs of all stages. Jobs take pipelines with equal ones for the same.
@@ -199,9 +199,9 @@ def check_that_all_or_none_takes_epochs(plan: PipelinePlan) -> None:
     """
     for write in plan.writes if plan.is_unbounded else ():
         if not write.is_unbounded:
-            place = f" at {write.where}" if write.where else ""
+            location = f" at {write.where}" if write.where else ""
             raise UnsupportedError(
-                f"the stage {write.stage!r}{place} writes items that end, and others of the pipeline have no end: "
+                f"the stage {write.stage!r}{location} writes items that end, and others of the pipeline have no end: "
                 "give it a pipeline of its own"
             )
 
@@ -218,13 +218,13 @@ def _takes_epochs(node: Node) -> bool:
 def _again(
     stages: tuple[PlannedStage, ...],
     flat: list[Flat],
-    places: list[At],
+    positions: list[At],
     without: list[tuple[str, Sink[Any, Any], SourceLocation | None, bool]],
     names: list[str],
 ) -> PipelinePlan:
     """Return the plan of which `__reduce__` made flat data: nodes, and writes without theirs."""
     made = nodes_again(flat)
-    nodes = [made[at.place] for at in places]
+    nodes = [made[at.place] for at in positions]
     writes = [
         PlannedWrite(stage, node, sink, where, is_named)
         # Not strict: the nodes of stages follow the nodes of the writes.

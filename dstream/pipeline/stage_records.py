@@ -67,20 +67,20 @@ class Flat(NamedTuple):
 
 def flat_nodes(roots: Sequence[Node]) -> tuple[list[Flat], list[At]]:
     """Return all nodes of the plans, each after its inputs, and the positions of `roots`."""
-    places: dict[int, At] = {}
+    positions: dict[int, At] = {}
     flat: list[Flat] = []
     for root in roots:
-        for each in inputs_first(root, lambda found: () if id(found) in places else found.inputs()):
-            if id(each) not in places:
+        for each in inputs_first(root, lambda found: () if id(found) in positions else found.inputs()):
+            if id(each) not in positions:
                 # After its inputs, so that they exist when the node is restored.
-                flat.append(_flat(each, places))
-                places[id(each)] = At(len(flat) - 1)
-    return flat, [places[id(root)] for root in roots]
+                flat.append(_flat(each, positions))
+                positions[id(each)] = At(len(flat) - 1)
+    return flat, [positions[id(root)] for root in roots]
 
 
-def _flat(node: Node, places: dict[int, At]) -> Flat:
+def _flat(node: Node, positions: dict[int, At]) -> Flat:
     fields = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
-    return Flat(type(node), fields | fields_with_nodes(node, lambda each: places[id(each)]))
+    return Flat(type(node), fields | fields_with_nodes(node, lambda each: positions[id(each)]))
 
 
 def nodes_again(flat: Sequence[Flat]) -> list[Node]:
@@ -205,12 +205,12 @@ class _FlatRecord(NamedTuple):
 
 def flattened(records: Sequence[StageRecord]) -> tuple[list[Flat], list[_FlatRecord]]:
     """Return stages as data in which nothing lies inside of a chain of other things."""
-    nodes, places = flat_nodes([each.node for each in records])
+    nodes, positions = flat_nodes([each.node for each in records])
     numbers = {id(each): number for number, each in enumerate(records)}
     flat = [
         _FlatRecord(
             {name: getattr(each, name) for name in _PLAIN},
-            places[number],
+            positions[number],
             tuple(numbers[id(above)] for above in each.upstreams),
         )
         for number, each in enumerate(records)

@@ -107,9 +107,9 @@ def windowed(
         check_timestamps(each, f"window({window!r})")
     by_key = "" if keys is None else f"grouping_key({shown_function(keys[0])})."
     late = "" if late_to is None else f", late_to={late_to.label}"
-    given = repr(operation) + ("" if to is None else f", to={shown_function(to)}")
+    arguments = repr(operation) + ("" if to is None else f", to={shown_function(to)}")
     operator = _window_operator(window, None if keys is None else tuple(keys), operation, to, late_to is not None)
-    return _node(upstreams, operator, f"{by_key}window({window!r}{late}).{call}", given)
+    return _node(upstreams, operator, f"{by_key}window({window!r}{late}).{call}", arguments)
 
 
 def _window_operator(window: Any, keys: Any, operation: Any, to: Any, gives_late: bool) -> StateOperator:
@@ -158,10 +158,10 @@ def stateful(
         check_timestamps(upstream, f"{name}(ttl=...)")
     elif optional_function(on_evict, "on_evict") is not None:
         raise TypeError(f"{name}: on_evict= is for states that have an end, which ttl= gives them")
-    given = [shown_function(create), shown_function(fn), *(() if ttl is None else (f"ttl={ttl!r}",))]
-    given += [] if on_evict is None else [f"on_evict={shown_function(checked_function(on_evict, 'on_evict'))}"]
+    arguments = [shown_function(create), shown_function(fn), *(() if ttl is None else (f"ttl={ttl!r}",))]
+    arguments += [] if on_evict is None else [f"on_evict={shown_function(checked_function(on_evict, 'on_evict'))}"]
     operator = StatefulMapping(key, create, checked, action, lives, on_evict)
-    return _node([upstream], operator, _by_key(key, name), ", ".join(given))
+    return _node([upstream], operator, _by_key(key, name), ", ".join(arguments))
 
 
 def bounded_stateful(
@@ -209,8 +209,8 @@ def joined_within(left: Node, right: Node, on: Any, before: Duration, after: Dur
     operator = IntervalJoin(left_key, right_key, milliseconds(before, "before"), milliseconds(after, "after"))
     shown = shown_function(left_key)
     keys = shown if left_key is right_key else f"({shown}, {shown_function(right_key)})"
-    given = f"..., on={keys}, before={before!r}, after={after!r}"
-    return _node([left, right], operator, "join_within", given)
+    arguments = f"..., on={keys}, before={before!r}, after={after!r}"
+    return _node([left, right], operator, "join_within", arguments)
 
 
 def _both_keys(on: Any) -> tuple[Key, Key]:

@@ -64,13 +64,13 @@ def stamped(
         UnsupportedError: an upstream step does not take one item at a time.
     """
     timestamp, policies = checked_function(fn, "fn"), _policies(allowed_lag, policy)
-    given = [shown_function(fn)]
-    given += [f"allowed_lag={allowed_lag!r}"] if allowed_lag else []
-    given += [f"policy={policy!r}"] if policy is not None else []
-    given += _shown_drop(drop_before)
+    arguments = [shown_function(fn)]
+    arguments += [f"allowed_lag={allowed_lag!r}"] if allowed_lag else []
+    arguments += [f"policy={policy!r}"] if policy is not None else []
+    arguments += _shown_drop(drop_before)
     idle = seconds(idle_timeout, "idle_timeout") or math.inf  # As in Jet, 0 means that no partition is idle.
     first = _first(drop_before)
-    return _added(upstream, "add_timestamps", timestamp, policies, idle, ", ".join(given), first)
+    return _added(upstream, "add_timestamps", timestamp, policies, idle, ", ".join(arguments), first)
 
 
 def _shown_drop(drop_before: Any) -> list[str]:
@@ -112,9 +112,9 @@ def natively_stamped(upstream: Node, allowed_lag: Duration, drop_before: Any = N
         timestamp = source.timestamp
     else:
         raise UnsupportedError(f"{source!r} has no timestamps of its own: add_timestamps(fn) takes them from the items")
-    given = ", ".join([*([f"allowed_lag={allowed_lag!r}"] if allowed_lag else []), *_shown_drop(drop_before)])
+    arguments = ", ".join([*([f"allowed_lag={allowed_lag!r}"] if allowed_lag else []), *_shown_drop(drop_before)])
     policies, first = _policies(allowed_lag, None), _first(drop_before)
-    added = _added(upstream, "native_timestamps", timestamp, policies, _IDLE, given, first)
+    added = _added(upstream, "native_timestamps", timestamp, policies, _IDLE, arguments, first)
     return dataclasses.replace(added, are_beside=isinstance(source, TimestampedBeside))
 
 
@@ -138,7 +138,7 @@ def _added(
     timestamp: Any,
     policies: Callable[[], WatermarkPolicy],
     idle: float,
-    given: str = "",
+    arguments: str = "",
     drop_before: int | None = None,
 ) -> AssignTimestamps:
     if is_timestamped(upstream):
@@ -151,7 +151,7 @@ def _added(
         policy=policies,
         idle_timeout=idle,
         drop_before=drop_before,
-        step=called(call, given),
+        step=called(call, arguments),
     )
 
 

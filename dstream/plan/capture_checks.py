@@ -78,9 +78,9 @@ def holds_state(value: Any) -> bool:
     True in doubt. Functions and classes that a worker imports do not count, since they are not copied.
     """
     seen: dict[int, Any] = {}
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
+    pending = [value]
+    while pending:
+        value = pending.pop()
         kind = type(value)
         if (kind in PLAIN and kind is not bytearray) or isinstance(value, _BY_NAME) or id(value) in seen:
             continue
@@ -88,7 +88,7 @@ def holds_state(value: Any) -> bool:
         parts = _parts_of_stateless(value)
         if parts is None:
             return True
-        waiting += parts
+        pending += parts
     return False
 
 
@@ -101,7 +101,7 @@ def _parts_of_stateless(value: Any) -> Iterable[Any] | None:
             # Attributes of a function, such as a count of its calls, are its own on a worker.
             if vars(value) or _assigns_to(value.__code__.co_freevars, value.__code__):
                 return None
-            return [held for _, held in captures_of(value)]
+            return [captured for _, captured in captures_of(value)]
         case types.BuiltinFunctionType():  # Of a module, or bound to an object, which is checked, such as `", ".join`.
             return [value.__self__]
         case types.MethodDescriptorType() | types.WrapperDescriptorType() | types.ClassMethodDescriptorType():
@@ -175,12 +175,12 @@ class _Reached:
     def look(self, values: Iterable[Any]) -> None:
         """Add the functions and classes that are reachable from `values`."""
         seen: dict[int, Any] = {}
-        waiting = list(values)
-        while waiting:
-            value = waiting.pop()
+        pending = list(values)
+        while pending:
+            value = pending.pop()
             if id(value) not in seen and type(value) not in PLAIN:
                 seen[id(value)] = value
-                waiting += self._behind(value)
+                pending += self._behind(value)
 
     def _behind(self, value: Any) -> Iterable[Any]:
         match value:

@@ -146,7 +146,7 @@ def attributes_of(value: Any) -> dict[str, Any] | None:
     """Return the attributes of an object that pickles as its attributes; None if only pickling it shows them."""
     kind = type(value)
     if kind not in _special:
-        _special[kind] = _has_a_way_of_its_own(kind)
+        _special[kind] = _customizes_pickling(kind)
     if _special[kind]:
         return None
     try:
@@ -158,7 +158,9 @@ def attributes_of(value: Any) -> dict[str, Any] | None:
     if isinstance(state, list):  # The state of a frozen dataclass with slots.
         return dict(zip((each.name for each in dataclasses.fields(value)), state, strict=True))
     return {
-        name: held for part in (state if isinstance(state, tuple) else (state,)) for name, held in (part or {}).items()
+        name: attribute
+        for part in (state if isinstance(state, tuple) else (state,))
+        for name, attribute in (part or {}).items()
     }
 
 
@@ -166,7 +168,7 @@ _special: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
 _REDUCING = ("__getstate__", "__reduce__", "__reduce_ex__")
 
 
-def _has_a_way_of_its_own(kind: type) -> bool:
+def _customizes_pickling(kind: type) -> bool:
     """Return whether instances of a class decide themselves how they are pickled."""
     return (
         any(_is_own(getattr(kind, name), getattr(object, name)) for name in _REDUCING)
@@ -224,7 +226,7 @@ class Obstacle:
     reason: str
 
     def __str__(self) -> str:
-        return f"{_place(self.holder)} captures {_variable(self.path)}{_kind(self.value)}, {self.reason}"
+        return f"{_name_of_function(self.holder)} captures {_variable(self.path)}{_kind(self.value)}, {self.reason}"
 
 
 @record
@@ -237,7 +239,7 @@ class Large:
 
     def __str__(self) -> str:
         name = f"the variable {self.path[0]!r}" if self.path else "an object"
-        return f"{_place(self.holder)} captures {name}, of {self.size / 2**20:,.0f} MB"
+        return f"{_name_of_function(self.holder)} captures {name}, of {self.size / 2**20:,.0f} MB"
 
 
 def look(function: Any, seen: dict[int, Any], large: int) -> Iterator[Obstacle | Large]:
@@ -253,10 +255,10 @@ def look(function: Any, seen: dict[int, Any], large: int) -> Iterator[Obstacle |
     yield from walk.found
 
 
-def _place(function: Any) -> str:
+def _name_of_function(function: Any) -> str:
     """Write which function it is: by its line, or by its name if it has none."""
     if isinstance(function, functools.partial):
-        return _place(function.func)
+        return _name_of_function(function.func)
     function = getattr(function, "__func__", function)
     code = getattr(function, "__code__", None)
     if code is None:

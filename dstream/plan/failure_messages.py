@@ -129,8 +129,8 @@ def _cause(origin: Origin) -> str:
     return f"{origin.kind} at {near(origin.file, origin.line)}"
 
 
-def _where(known: Failure, root: Node, node: Node | None, call: str, place: SourceLocation | None) -> str:
-    called = f".{call}(){_at(place)}"
+def _where(known: Failure, root: Node, node: Node | None, call: str, location: SourceLocation | None) -> str:
+    called = f".{call}(){_at(location)}"
     chain = _chain(root, node)
     if known.step is None:
         first = f"no single step is to blame; the pipeline was run by {called}"
@@ -141,8 +141,8 @@ def _where(known: Failure, root: Node, node: Node | None, call: str, place: Sour
     return "\n".join([first, *inner, *(f"    {line}" for line in _shown_chain(chain, node))])
 
 
-def _at(place: SourceLocation | None) -> str:
-    return "" if place is None else f" at {near(place.file, place.line)}"
+def _at(location: SourceLocation | None) -> str:
+    return "" if location is None else f" at {near(location.file, location.line)}"
 
 
 def _on(known: Failure) -> str:
@@ -197,8 +197,8 @@ def _shown_chain(chain: Sequence[Node], node: Node | None) -> list[str]:
     lines = []
     for label, each in shown:
         mark = ">" if each is node else " "
-        place = "" if each.step.where is None else near(each.step.where.file, each.step.where.line)
-        lines.append(f"{mark} {label.ljust(width)}  {place}".rstrip())
+        location = "" if each.step.where is None else near(each.step.where.file, each.step.where.line)
+        lines.append(f"{mark} {label.ljust(width)}  {location}".rstrip())
     before = [f"  ... {first} more calls ..."] if first else []
     after = [f"  ... {len(chain) - last} more calls ..."] if last < len(chain) else []
     return [*before, *lines, *after]

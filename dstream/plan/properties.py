@@ -46,8 +46,10 @@ def check(root: Node, *, needs_end: bool) -> None:
         refused = "" if all(inputs) else found.refusal(inputs)
         if refused:
             step = found.upstream.step if isinstance(found, Fork) else found.step
-            place = f" at {step.where}" if step.where else ""
-            raise IllegalStateError(f"an infinite stream cannot be {refused}: {step.label}{place}; limit() it before")
+            position = f" at {step.where}" if step.where else ""
+            raise IllegalStateError(
+                f"an infinite stream cannot be {refused}: {step.label}{position}; limit() it before"
+            )
     if needs_end and not bounded[id(root)]:
         raise IllegalStateError(
             "this operation needs every item and the stream is infinite; end it with limit() or take_while() before"
@@ -55,7 +57,7 @@ def check(root: Node, *, needs_end: bool) -> None:
 
 
 def is_ordered(root: Node) -> bool:
-    """Return whether the items of `root` have an encounter order that must be kept."""
+    """Return whether the items of `root` have an encounter order that must be preserved."""
     return fold(root, lambda operation, inputs: operation.has_order(inputs))
 
 
@@ -83,8 +85,8 @@ def bounded_operations(root: Node) -> dict[int, bool]:
 
 def parallelism(root: Node) -> int | None:
     """Return the number of partitions that the last `parallel` or `sequential` asked for, or None."""
-    asked = [found.partitions for found in topological(root) if isinstance(found, Parallel)]
-    return asked[-1] if asked else None
+    requested = [found.partitions for found in topological(root) if isinstance(found, Parallel)]
+    return requested[-1] if requested else None
 
 
 def configuration(root: Node) -> dict[str, str]:

@@ -113,8 +113,8 @@ class Step:
         return self.label == "."
 
     def __str__(self) -> str:
-        place = f" at {self.where}" if self.where else ""
-        return f"step {self.position} of {self.total}: {self.label}{place}"
+        location = f" at {self.where}" if self.where else ""
+        return f"step {self.position} of {self.total}: {self.label}{location}"
 
     def guard(self, fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return `fn` so that its exceptions name this step and the item."""
@@ -286,7 +286,7 @@ def place_of_open_pairs(ops: Sequence[Op]) -> int | None:
 
     After steps between the two, a loop would not find the timestamps.
     """
-    around = [place for place, op in enumerate(ops) if op.action in ("pair", "unpair")]
+    around = [index for index, op in enumerate(ops) if op.action in ("pair", "unpair")]
     return around[-1] if around and ops[around[-1]].action == "unpair" else None
 
 

@@ -212,9 +212,9 @@ def lifted(node: Node, inputs: Sequence[Flow]) -> Flow:
         UnsupportedError: an input has no end.
     """
     if any(each.is_endless for each in inputs):
-        place = f" at {node.step.where}" if node.step.where else ""
+        index = f" at {node.step.where}" if node.step.where else ""
         raise UnsupportedError(
-            f"{node.step.label}{place} needs all items, and these have no end: window(...) makes ends, and keeps what "
+            f"{node.step.label}{index} needs all items, and these have no end: window(...) makes ends, and keeps what "
             "is done inside of each window"
         )
     return _like(node, inputs)
@@ -256,9 +256,9 @@ def _(node: Chain, inputs: Sequence[Flow]) -> Flow:
 def _(node: CallResults, inputs: Sequence[Flow]) -> Flow:
     (before,) = inputs
     if before.is_endless and node.calling.is_shared:
-        place = f" at {node.step.where}" if node.step.where else ""
+        index = f" at {node.step.where}" if node.step.where else ""
         raise UnsupportedError(
-            f"{node.step.label}{place}: tasks share a rate or a cache by moving items, which watermarks cannot pass; "
+            f"{node.step.label}{index}: tasks share a rate or a cache by moving items, which watermarks cannot pass; "
             "leave rate= and cache= out where windows or states follow"
         )
     return dataclasses.replace(before, core=dataclasses.replace(node, upstream=before.core, is_timed=before.is_timed))
@@ -284,8 +284,8 @@ def _(node: Concat, inputs: Sequence[Flow]) -> Flow:
 def _(node: HashJoin, inputs: Sequence[Flow]) -> Flow:
     left, right = inputs
     if right.is_endless:
-        place = f" at {node.step.where}" if node.step.where else ""
-        raise UnsupportedError(f"the right side of {node.step.label}{place} must end: every task holds all of it")
+        index = f" at {node.step.where}" if node.step.where else ""
+        raise UnsupportedError(f"the right side of {node.step.label}{index} must end: every task holds all of it")
     if not left.is_timed:
         return dataclasses.replace(_like(node, inputs), is_endless=left.is_endless)
     assert node.left_key is not None, "a hash join has two keys"

@@ -179,8 +179,8 @@ def recalled(root: Node, found: CacheLookup) -> Node:
     Each cache is looked up once, so that the whole plan sees one state of the caches.
     """
     # All at once: an item may be evicted while the plan is made, and one cache may have two readers.
-    asked = {id(each): found(each) for each in topological(root) if isinstance(each, Cache)}
-    recalls = {number: cached for number, cached in asked.items() if cached is not None}
+    contents = {id(each): found(each) for each in topological(root) if isinstance(each, Cache)}
+    recalls = {number: cached for number, cached in contents.items() if cached is not None}
     if not recalls:
         return root
 

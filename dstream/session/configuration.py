@@ -226,10 +226,10 @@ def _merged(argument: Any, in_file: Setting | None) -> Setting:
     """Return Spark's settings: the file's, overridden by the argument's."""
     if argument is None:
         return in_file or Setting({}, "default")
-    given = _config("config", argument)
+    argument_settings = _config("config", argument)
     if in_file is None:
-        return Setting(given, "argument")
-    return Setting({**in_file.value, **given}, f"argument and {in_file.origin}")
+        return Setting(argument_settings, "argument")
+    return Setting({**in_file.value, **argument_settings}, f"argument and {in_file.origin}")
 
 
 def _settings_of(file: ConfigurationFile) -> dict[str, Setting]:
@@ -266,9 +266,9 @@ def _in_file(file: ConfigurationFile, name: str, value: Any) -> Any:
     return job if folder is None else replace(job, files_at=os.path.join(os.path.dirname(file.path), folder))
 
 
-def _checked(key: _Key, place: str, value: Any) -> Any:
+def _checked(key: _Key, origin: str, value: Any) -> Any:
     try:
-        return key.check(place, value)
+        return key.check(origin, value)
     except (TypeError, ValueError) as error:
         raise ConfigurationError(str(error)) from None
 
@@ -288,54 +288,54 @@ def local_folder(storage: str) -> str | None:
 
 
 def _one_of(*choices: str) -> Callable[[str, Any], str]:
-    def check(place: str, value: Any) -> str:
+    def check(origin: str, value: Any) -> str:
         if not isinstance(value, str) or value not in choices:
-            raise ValueError(f"{place} must be one of {', '.join(choices)}, not {shown(value)}")
+            raise ValueError(f"{origin} must be one of {', '.join(choices)}, not {shown(value)}")
         return value
 
     return check
 
 
-def _text(place: str, value: Any) -> str:
+def _text(origin: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{place} must be a text, not {shown(value)}")
+        raise TypeError(f"{origin} must be a text, not {shown(value)}")
     if not value:
-        raise ValueError(f"{place} must not be empty; leave it out for the default")
+        raise ValueError(f"{origin} must not be empty; leave it out for the default")
     return value
 
 
 _LEVELS = ("OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE", "ALL")
 
 
-def _level(place: str, value: Any) -> str:
-    return _one_of(*_LEVELS)(place, value.upper() if isinstance(value, str) else value)
+def _level(origin: str, value: Any) -> str:
+    return _one_of(*_LEVELS)(origin, value.upper() if isinstance(value, str) else value)
 
 
-def _yes_or_no(place: str, value: Any) -> bool:
+def _yes_or_no(origin: str, value: Any) -> bool:
     """Return a choice; the variable, a string, is 1 or 0."""
-    if place.startswith("DSTREAM_"):
-        return _one_of("0", "1")(place, value) == "1"
+    if origin.startswith("DSTREAM_"):
+        return _one_of("0", "1")(origin, value) == "1"
     if not isinstance(value, bool):
-        raise TypeError(f"{place} must be True or False, not {shown(value)}")
+        raise TypeError(f"{origin} must be True or False, not {shown(value)}")
     return value
 
 
-def _storage(place: str, value: Any) -> str:
+def _storage(origin: str, value: Any) -> str:
     storage = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(storage, str):
-        raise TypeError(f"{place} must be a folder or a URL, as a str or a path, not {shown(value)}")
+        raise TypeError(f"{origin} must be a folder or a URL, as a str or a path, not {shown(value)}")
     if not storage:
         raise ValueError(
-            f"{place} must not be empty; leave it out for the folder dstream-data, or say '.' for this one"
+            f"{origin} must not be empty; leave it out for the folder dstream-data, or say '.' for this one"
         )
     return storage
 
 
-def _limit(place: str, value: Any) -> float:
+def _limit(origin: str, value: Any) -> float:
     """Return a number of seconds; the value of a variable is a string of digits."""
-    number = _number(value) if place.startswith("DSTREAM_") else value
+    number = _number(value) if origin.startswith("DSTREAM_") else value
     if not isinstance(number, int | float) or isinstance(number, bool) or not number >= 0:
-        raise ValueError(f"{place} must be a number of seconds, at least 0, not {shown(value)}")
+        raise ValueError(f"{origin} must be a number of seconds, at least 0, not {shown(value)}")
     return float(number)
 
 
@@ -349,26 +349,26 @@ def _number(text: str) -> float | None:
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 
 
-def _memory(place: str, value: Any) -> int:
+def _memory(origin: str, value: Any) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
     found = re.fullmatch(r"(\d+)\s*([kmg]?)b?", value.strip().lower()) if isinstance(value, str) else None
     if found is None or int(found.group(1)) == 0:
-        raise ValueError(f"{place} must be a number of bytes or a text such as '512m', not {shown(value)}")
+        raise ValueError(f"{origin} must be a number of bytes or a text such as '512m', not {shown(value)}")
     return int(found.group(1)) * _UNITS[found.group(2)]
 
 
-def _config(place: str, value: Any) -> dict[str, str]:
+def _config(origin: str, value: Any) -> dict[str, str]:
     """Return Spark's settings as strings."""
     if not isinstance(value, Mapping):
-        raise TypeError(f"{place} must hold settings of Spark by name, not {shown(value)}")
-    return {name: _spark_text(f"{name} in {place}", each) for name, each in _flat(value)}
+        raise TypeError(f"{origin} must hold settings of Spark by name, not {shown(value)}")
+    return {name: _spark_text(f"{name} in {origin}", each) for name, each in _flat(value)}
 
 
-def _job(place: str, value: Any) -> Any:
+def _job(origin: str, value: Any) -> Any:
     from dstream.session.job_config import checked_job  # lazily: few programs configure all jobs
 
-    return checked_job(place, value)
+    return checked_job(origin, value)
 
 
 def _flat(table: Mapping[Any, Any], before: str = "") -> Iterator[tuple[str, Any]]:
@@ -380,9 +380,9 @@ def _flat(table: Mapping[Any, Any], before: str = "") -> Iterator[tuple[str, Any
             yield f"{before}{name}", value
 
 
-def _spark_text(place: str, value: Any) -> str:
+def _spark_text(origin: str, value: Any) -> str:
     if not isinstance(value, str | int | float):
-        raise TypeError(f"{place} must be a text, a number or true or false, not {shown(value)}")
+        raise TypeError(f"{origin} must be a text, a number or true or false, not {shown(value)}")
     return str(value).lower() if isinstance(value, bool) else str(value)  # Spark reads `true`, and not `True`.
 
 

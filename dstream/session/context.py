@@ -580,7 +580,7 @@ class Context:
             IllegalStateError: this context is closed.
             SetupError: a package that it needs is not installed.
         """
-        self._check_place()
+        self._check_process()
         with self._lock:
             self.check_open()
             if self._storage is None:
@@ -594,7 +594,7 @@ class Context:
             IllegalStateError: this context is closed.
             SetupError: the engine cannot start on this machine.
         """
-        self._check_place()
+        self._check_process()
         with self._lock:
             self.check_open()
             # Asked each time, since a job may have renewed it.
@@ -681,7 +681,7 @@ class Context:
         module = import_module(f"dstream.collections.{kind}")
         return getattr(module, f"IStream{kind.capitalize()}")(store, self)
 
-    def _check_place(self) -> None:
+    def _check_process(self) -> None:
         """Refuse the use of a context of Spark, and of its parts, on a worker."""
         if self._engine_name != "local" and inside_a_worker():
             raise refused_on_a_worker("a context, or a stream or collection of it,")

@@ -49,8 +49,8 @@ def job_table(file: ConfigurationFile, table: Any) -> JobConfig:
     return JobConfig(**known)
 
 
-def _at(place: str, name: str, message: str) -> str:
+def _at(origin: str, name: str, message: str) -> str:
     """Add the location of a value to the message about it."""
     problem = message.removeprefix("JobConfig: ")
     rest = problem.removeprefix(f"{name} ")
-    return f"{place.removesuffix(',')}: {problem}" if rest == problem else f"{place} {rest}"
+    return f"{origin.removesuffix(',')}: {problem}" if rest == problem else f"{origin} {rest}"

@@ -333,15 +333,15 @@ class BaseStream(Generic[T]):
         """
         match args:
             case (op,):
-                given = shown_function(checked_function(op, "op"))
-                return self._collect_present(folding(op), "reduce", given)
+                arguments = shown_function(checked_function(op, "op"))
+                return self._collect_present(folding(op), "reduce", arguments)
             case (identity, op):
-                given = f"{shown(identity)}, {shown_function(checked_function(op, 'op'))}"
-                return self._collect(folding_onto(identity, op), "reduce", given)
+                arguments = f"{shown(identity)}, {shown_function(checked_function(op, 'op'))}"
+                return self._collect(folding_onto(identity, op), "reduce", arguments)
             case (identity, accumulator, combiner):
                 checked_function(accumulator, "accumulator"), checked_function(combiner, "combiner")
-                given = f"{shown(identity)}, {shown_function(accumulator)}, {shown_function(combiner)}"
-                return self._collect(folding_from(identity, accumulator, combiner), "reduce", given)
+                arguments = f"{shown(identity)}, {shown_function(accumulator)}, {shown_function(combiner)}"
+                return self._collect(folding_from(identity, accumulator, combiner), "reduce", arguments)
         raise TypeError(f"reduce() takes 1 to 3 arguments, not {len(args)}")
 
     @overload
@@ -391,8 +391,8 @@ class BaseStream(Generic[T]):
                     checked_function(accumulator, "accumulator"),
                     checked_function(combiner, "combiner"),
                 )
-                given = ", ".join(map(shown_function, (supplier, accumulator, combiner)))
-                return self._collect(Collector(supplier, accumulator, combiner), "collect", given)
+                arguments = ", ".join(map(shown_function, (supplier, accumulator, combiner)))
+                return self._collect(Collector(supplier, accumulator, combiner), "collect", arguments)
         raise TypeError(not_collected(args))
 
     def count(self) -> int:
@@ -478,7 +478,7 @@ class BaseStream(Generic[T]):
     def _first_rows(self, n: int, name: str) -> tuple[Rows, str]:
         """Return up to `n` items as rows, and a word about how many those are."""
         most = count(n, "n")
-        # One more than is shown, to know whether there are others.
+        # One more than is shown, to detect further items.
         limited = Limit(self._node, most + 1, step=called(name))
         with explained(limited, name):
             items = list(self._result(Loop(limited)))
@@ -691,14 +691,14 @@ class BaseStream(Generic[T]):
         plan = self._planned(end, needs_end=needs_end)
         return self._engine().submit(plan).result()
 
-    def _collect(self, collector: Collector[Any, Any, R], name: str, given: str = "") -> R:
-        node = Collect(self._node, collector, step=called(name, given))
+    def _collect(self, collector: Collector[Any, Any, R], name: str, arguments: str = "") -> R:
+        node = Collect(self._node, collector, step=called(name, arguments))
         with explained(node, name):
             result: R = self._result(node, needs_end=True)
             return result
 
-    def _collect_present(self, collector: Collector[Any, Any, list[R]], name: str, given: str = "") -> Optional[R]:
-        node = Collect(self._node, collector, step=called(name, given))
+    def _collect_present(self, collector: Collector[Any, Any, list[R]], name: str, arguments: str = "") -> Optional[R]:
+        node = Collect(self._node, collector, step=called(name, arguments))
         with explained(node, name):
             return _present(self._result(node, needs_end=True), node, name)
 

@@ -82,8 +82,8 @@ class Ends(BaseStream[T]):
             >>> Stream.of("sea", "whale", "sky").group_by(len)
             {3: ['sea', 'sky'], 5: ['whale']}
         """
-        given = shown_function(checked_function(fn, "fn"))
-        groups: dict[K, list[T]] = self._collect(collectors.grouping_by(fn), "group_by", given)
+        arguments = shown_function(checked_function(fn, "fn"))
+        groups: dict[K, list[T]] = self._collect(collectors.grouping_by(fn), "group_by", arguments)
         return groups
 
     def count_by(self, fn: Callable[[T], K]) -> dict[K, int]:
@@ -99,8 +99,8 @@ class Ends(BaseStream[T]):
             >>> Stream.of("sea", "whale", "sky").count_by(len)
             {3: 2, 5: 1}
         """
-        given = shown_function(checked_function(fn, "fn"))
-        counts: dict[K, int] = self._collect(collectors.grouping_by(fn, collectors.counting()), "count_by", given)
+        arguments = shown_function(checked_function(fn, "fn"))
+        counts: dict[K, int] = self._collect(collectors.grouping_by(fn, collectors.counting()), "count_by", arguments)
         return counts
 
     def describe(self) -> Description:

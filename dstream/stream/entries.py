@@ -40,7 +40,7 @@ class Entries(BaseStream[T]):
     """A stream of entries, or of pairs `(key, value)`, which pass for entries.
 
     Operations by key return a stream of entries, one per key; nothing is sent to the caller. Tasks first
-    combine what they have of each key, and one shuffle brings their containers together; past the memory bound
+    combine their values of each key, and one shuffle brings their containers together; past the memory bound
     they are written to disk. The result has no order. Written into a map as it is, `collect(to_imap(name))`, it takes
     no second shuffle. Keys are equal as in a dict; None is a key, and every NaN is the same key.
     """
@@ -85,8 +85,8 @@ class Entries(BaseStream[T]):
             >>> Stream.of(("Pequod", 30), ("Rachel", 26)).map_values(lambda crew: crew + 1).to_list()
             [Entry(key='Pequod', value=31), Entry(key='Rachel', value=27)]
         """
-        given = shown_function(checked_function(fn, "fn"))
-        return _mapped(self, _OnValue(fn), "map_values", given)
+        arguments = shown_function(checked_function(fn, "fn"))
+        return _mapped(self, _OnValue(fn), "map_values", arguments)
 
     def filter_values(self: StreamOf[tuple[K, V]], predicate: Callable[[V], object]) -> Stream[Entry[K, V]]:
         """Keep the entries whose values satisfy `predicate`; moves nothing between tasks.
@@ -95,8 +95,8 @@ class Entries(BaseStream[T]):
             >>> Stream.of(("Pequod", 30), ("Rachel", 26)).filter_values(lambda crew: crew > 26).to_list()
             [Entry(key='Pequod', value=30)]
         """
-        given = shown_function(running_function(predicate, "predicate"))
-        return _flat_mapped(self, _IfValue(predicate), "filter_values", given)
+        arguments = shown_function(running_function(predicate, "predicate"))
+        return _flat_mapped(self, _IfValue(predicate), "filter_values", arguments)
 
     def flat_map_values(self: StreamOf[tuple[K, V]], fn: Callable[[V], Iterable[R] | None]) -> Stream[Entry[K, R]]:
         """Replace each entry by one for each item of `fn(value)`: any iterable or stream, or None for none.
@@ -107,8 +107,8 @@ class Entries(BaseStream[T]):
             >>> Stream.of((1, "to be"), (2, "or not")).flat_map_values(str.split).map(tuple).to_list()
             [(1, 'to'), (1, 'be'), (2, 'or'), (2, 'not')]
         """
-        given = shown_function(checked_function(fn, "fn"))
-        return _flat_mapped(self, _EachOfValue(fn), "flat_map_values", given)
+        arguments = shown_function(checked_function(fn, "fn"))
+        return _flat_mapped(self, _EachOfValue(fn), "flat_map_values", arguments)
 
     # All entries of a key
 
@@ -209,7 +209,7 @@ class Entries(BaseStream[T]):
 
         Args:
             n: the number of values per key.
-            key: returns what is compared of a value; unset, the values themselves.
+            key: returns the value to compare by; unset, the values themselves.
 
         Raises:
             TypeError: later, where two values cannot be compared.
@@ -221,16 +221,16 @@ class Entries(BaseStream[T]):
         """
         most = count(n, "n")
         greatest: Collector[Any, Any, Any] = collectors.top_n(most, optional_function(key, "key"))
-        given = f"{most}" if key is None else f"{most}, key={shown_function(key)}"
-        return _by_key(self, greatest, _reductions().values_of_each_key(greatest), "top_by_key", given)
+        arguments = f"{most}" if key is None else f"{most}, key={shown_function(key)}"
+        return _by_key(self, greatest, _reductions().values_of_each_key(greatest), "top_by_key", arguments)
 
 
-def _mapped(stream: Any, fn: Callable[[Any], Any], name: str, given: str) -> R:  # type: ignore[type-var]
-    return BaseStream._as(stream, "Stream", Map(stream._node, fn, step=called(name, given)))
+def _mapped(stream: Any, fn: Callable[[Any], Any], name: str, arguments: str) -> R:  # type: ignore[type-var]
+    return BaseStream._as(stream, "Stream", Map(stream._node, fn, step=called(name, arguments)))
 
 
-def _flat_mapped(stream: Any, fn: Callable[[Any], Any], name: str, given: str) -> R:  # type: ignore[type-var]
-    return BaseStream._as(stream, "Stream", FlatMap(stream._node, fn, step=called(name, given)))
+def _flat_mapped(stream: Any, fn: Callable[[Any], Any], name: str, arguments: str) -> R:  # type: ignore[type-var]
+    return BaseStream._as(stream, "Stream", FlatMap(stream._node, fn, step=called(name, arguments)))
 
 
 def _reductions() -> Any:
@@ -245,13 +245,13 @@ def _by_key(
     operation: AggregateOperation[Any, Any, Any],
     reduction: Collector[Any, Any, Any],
     name: str,
-    given: str,
+    arguments: str,
 ) -> R:  # type: ignore[type-var]
     """Return the stream of a reduction by key; `operation` is whether containers are combined."""
     return BaseStream._as(
         stream,
         "Stream",
-        Aggregate((stream._node,), operation, (reduction,), True, step=called(name, given)),
+        Aggregate((stream._node,), operation, (reduction,), True, step=called(name, arguments)),
     )
 
 

@@ -78,8 +78,8 @@ class Keyed(BaseStream[T]):
             >>> Stream.of("sea", "whale").key_by(len).to_list()
             [Entry(key=3, value='sea'), Entry(key=5, value='whale')]
         """
-        given = shown_function(checked_function(fn, "fn"))
-        node = Map(self._node, _Keying(fn), step=called("key_by", given))
+        arguments = shown_function(checked_function(fn, "fn"))
+        node = Map(self._node, _Keying(fn), step=called("key_by", arguments))
         return self._as("Stream", node)
 
     @overload
@@ -323,10 +323,12 @@ def _windowed(upstream: Node, window: Window, operation: AggregateOperation[Any,
 
     instants, keys = InstantOf(checked_function(fn, "timestamp")), optional_function(key, "key")
     windows = bounded_windows(window, operation, instants, keys is not None)
-    given = f"{window!r}, {operation!r}, timestamp={shown_function(fn)}"
-    given += "" if keys is None else f", key={shown_function(keys)}"
+    arguments = f"{window!r}, {operation!r}, timestamp={shown_function(fn)}"
+    arguments += "" if keys is None else f", key={shown_function(keys)}"
     every = [one_key if keys is None else keys]
-    results = aggregated([upstream], windows.operation, every, windows.results, name="aggregate_by_window", given=given)
+    results = aggregated(
+        [upstream], windows.operation, every, windows.results, name="aggregate_by_window", given=arguments
+    )
     # The windows of a key arrive as a list. A step without a label is shown nowhere.
     return FlatMap(results, identity, step=Step("", call_site()))
 

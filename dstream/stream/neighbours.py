@@ -95,7 +95,7 @@ class Gathering(BaseStream[T]):
     def sample(self, fraction: float | None = None, seed: int | None = None, *, n: int | None = None) -> Self:
         """Keep each item with the probability `fraction`, or `n` items, each as probable as any other.
 
-        What is kept depends on the seed and the numbers of the items alone: on an ordered stream a seed selects the
+        The selection depends only on the seed and the positions of the items: on an ordered stream a seed selects the
         same items on every engine, in any number of partitions. With a `fraction` they keep their order; `n` items have
         a random order, as in `random.sample`: up to `n` = 100,000, each partition holds `n` items in memory and sorts
         nothing. If there are fewer, all are returned.
@@ -120,8 +120,8 @@ class Gathering(BaseStream[T]):
             most = _sample_size(fraction, n)
             return self._shuffled(f"sample(n={most}{'' if seed is None else f', seed={chosen}'})", chosen, most)
         part = _fraction(fraction)
-        given = str(part) if seed is None else f"{part}, seed={chosen}"
-        return self._then(Gather(self._node, sampled(part, chosen), step=called("sample", given)))
+        arguments = str(part) if seed is None else f"{part}, seed={chosen}"
+        return self._then(Gather(self._node, sampled(part, chosen), step=called("sample", arguments)))
 
     def shuffle(self, seed: int | None = None) -> Self:
         """Put the items into a random order, in which the stream is ordered from this step on.
@@ -146,8 +146,8 @@ class Gathering(BaseStream[T]):
         """Return the items in random order, or only the first of them."""
         return self._then(Shuffle(self._node, ranked(seed), most, step=Step(f".{call}", call_site())))
 
-    def _gathered(self, gatherer: Gatherer[T, Any, R], name: str, given: str = "") -> Stream[R]:
-        gather = Gather(self._node, gatherer, step=called(name, given))
+    def _gathered(self, gatherer: Gatherer[T, Any, R], name: str, arguments: str = "") -> Stream[R]:
+        gather = Gather(self._node, gatherer, step=called(name, arguments))
         return self._as("Stream", self._recovering(gather, gatherer.parallel))
 
     def _recovering(self, gather: Gather, calling: Any) -> Node:

@@ -104,7 +104,7 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
     @staticmethod
     def of(*items: U) -> Stream[U]:
         """Return a stream of the arguments."""
-        return read(Items(items), f"Stream.of({_few(items)})")
+        return read(Items(items), f"Stream.of({_abbreviated(items)})")
 
     @staticmethod
     def empty() -> Stream[Any]:
@@ -384,13 +384,13 @@ def shown_call(seed: Any, functions: tuple[Any, ...]) -> str:
     return ", ".join([shown(seed), *map(shown_function, functions)])
 
 
-def _few(items: tuple[Any, ...]) -> str:
+def _abbreviated(items: tuple[Any, ...]) -> str:
     shown_items = ", ".join(shown(item) for item in items[:3])
     return shown_items if len(items) <= 3 else f"{shown_items}, ... {len(items)} items"
 
 
-def _of_optional(held: tuple[U, ...]) -> Stream[U]:
-    return read(Items(held), f"Optional.stream({_few(held)})")
+def _of_optional(optional: tuple[U, ...]) -> Stream[U]:
+    return read(Items(optional), f"Optional.stream({_abbreviated(optional)})")
 
 
 Optional._make_stream = _of_optional

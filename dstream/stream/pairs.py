@@ -76,8 +76,8 @@ class _EntriesOf(Sequence[Any]):
     def __iter__(self) -> Any:
         return (Entry(key, value) for key, value in self._mapping.items())
 
-    def __getitem__(self, place: Any) -> Any:
-        return list(self)[place]
+    def __getitem__(self, index: Any) -> Any:
+        return list(self)[index]
 
 
 def key_functions(on: On, name: str = "on") -> tuple[Any, Any]:
@@ -271,7 +271,7 @@ class Paired(BaseStream[T]):
         """
         return self._looked_up(other, key_functions(on), "anti_join", is_anti=True)
 
-    # By what is nearest
+    # By the nearest value
 
     @overload
     def asof_join(

@@ -83,13 +83,13 @@ def folding_onto(identity: Any, op: Callable[[Any, Any], Any]) -> Collector[Any,
     return dataclasses.replace(folding(op), finisher=functools.partial(_onto, identity, op))
 
 
-def _onto(identity: Any, op: Callable[[Any, Any], Any], held: list[Any]) -> Any:
+def _onto(identity: Any, op: Callable[[Any, Any], Any], buffered: list[Any]) -> Any:
     # Once, after all items: in the container of each partition it would count once per partition.
-    return checked_result(op(identity, held[0])) if held else identity
+    return checked_result(op(identity, buffered[0])) if buffered else identity
 
 
-def _fold(op: Callable[[Any, Any], Any], held: list[Any], value: Any) -> None:
-    held[:] = [checked_result(op(held[0], value))] if held else [value]
+def _fold(op: Callable[[Any, Any], Any], buffered: list[Any], value: Any) -> None:
+    buffered[:] = [checked_result(op(buffered[0], value))] if buffered else [value]
 
 
 def _fold_pair(op: Callable[[Any, Any], Any], left: list[Any], right: list[Any]) -> None:
@@ -97,13 +97,13 @@ def _fold_pair(op: Callable[[Any, Any], Any], left: list[Any], right: list[Any])
         _fold(op, left, value)
 
 
-def _fold_all(op: Callable[[Any, Any], Any], held: list[Any], items: Iterable[Any]) -> list[Any]:
+def _fold_all(op: Callable[[Any, Any], Any], buffered: list[Any], items: Iterable[Any]) -> list[Any]:
     items = iter(items)
-    if not held:
-        held.extend(islice(items, 1))
-    if held:
-        held[0] = checked_result(functools.reduce(op, items, held[0]))
-    return held
+    if not buffered:
+        buffered.extend(islice(items, 1))
+    if buffered:
+        buffered[0] = checked_result(functools.reduce(op, items, buffered[0]))
+    return buffered
 
 
 def folding_from(
@@ -119,23 +119,23 @@ def folding_from(
     )
 
 
-def _fold_from(identity: Any, accumulator: Callable[[Any, Any], Any], held: list[Any], item: Any) -> None:
-    held[:] = [checked_result(accumulator(held[0] if held else _fresh(identity), item))]
+def _fold_from(identity: Any, accumulator: Callable[[Any, Any], Any], buffered: list[Any], item: Any) -> None:
+    buffered[:] = [checked_result(accumulator(buffered[0] if buffered else _fresh(identity), item))]
 
 
 def _fold_all_from(
-    identity: Any, accumulator: Callable[[Any, Any], Any], held: list[Any], items: Iterable[Any]
+    identity: Any, accumulator: Callable[[Any, Any], Any], buffered: list[Any], items: Iterable[Any]
 ) -> list[Any]:
     items = iter(items)
     for first in items:
-        _fold_from(identity, accumulator, held, first)
+        _fold_from(identity, accumulator, buffered, first)
         # This reads the other items, so that the loop ends.
-        held[0] = checked_result(functools.reduce(accumulator, items, held[0]))
-    return held
+        buffered[0] = checked_result(functools.reduce(accumulator, items, buffered[0]))
+    return buffered
 
 
-def _or_identity(identity: Any, held: list[Any]) -> Any:
-    return held[0] if held else identity
+def _or_identity(identity: Any, buffered: list[Any]) -> Any:
+    return buffered[0] if buffered else identity
 
 
 def _fresh(identity: Any) -> Any:
@@ -152,14 +152,16 @@ def extreme(choose: Callable[..., Any], key: Callable[[Any], Any] | None) -> Col
     return Collector(list, one, choose_all, accumulate_all=choose_all, in_columns=in_columns)
 
 
-def _choose_one(choose: Callable[..., Any], key: Callable[[Any], Any] | None, held: list[Any], item: Any) -> list[Any]:
-    return _choose_all(choose, key, held, (item,))
+def _choose_one(
+    choose: Callable[..., Any], key: Callable[[Any], Any] | None, buffered: list[Any], item: Any
+) -> list[Any]:
+    return _choose_all(choose, key, buffered, (item,))
 
 
 def _choose_all(
-    choose: Callable[..., Any], key: Callable[[Any], Any] | None, held: list[Any], items: Iterable[Any]
+    choose: Callable[..., Any], key: Callable[[Any], Any] | None, buffered: list[Any], items: Iterable[Any]
 ) -> list[Any]:
-    return _survivor(lambda candidates: first_extreme(choose, candidates, key), held, items)
+    return _survivor(lambda candidates: first_extreme(choose, candidates, key), buffered, items)
 
 
 def nan_extreme(choose: Callable[..., Any]) -> Collector[float, list[float], list[float]]:
@@ -168,24 +170,24 @@ def nan_extreme(choose: Callable[..., Any]) -> Collector[float, list[float], lis
     return Collector(list, functools.partial(_choose_float, choose), choose_all, accumulate_all=choose_all)
 
 
-def _choose_float(choose: Callable[..., Any], held: list[float], item: float) -> list[float]:
-    return _choose_all_floats(choose, held, (item,))
+def _choose_float(choose: Callable[..., Any], buffered: list[float], item: float) -> list[float]:
+    return _choose_all_floats(choose, buffered, (item,))
 
 
-def _choose_all_floats(choose: Callable[..., Any], held: list[float], items: Iterable[float]) -> list[float]:
-    return _survivor(lambda floats: math.nan if holds_nan(floats) else choose(floats), held, items)
+def _choose_all_floats(choose: Callable[..., Any], buffered: list[float], items: Iterable[float]) -> list[float]:
+    return _survivor(lambda floats: math.nan if holds_nan(floats) else choose(floats), buffered, items)
 
 
 _CHUNK = 512
 """Items that fit into the cache of the processor, and do not start the garbage collector."""
 
 
-def _survivor(choose: Callable[[list[Any]], Any], held: list[Any], items: Iterable[Any]) -> list[Any]:
+def _survivor(choose: Callable[[list[Any]], Any], buffered: list[Any], items: Iterable[Any]) -> list[Any]:
     """Fold items by `choose`, which selects among the buffered items and the next chunk; buffer its last selection."""
     for few in pieces(items, _CHUNK):
         # In chunks: `min` and `max` iterate over a list in C.
-        held = [choose([*held, *few])]
-    return held
+        buffered = [choose([*buffered, *few])]
+    return buffered
 
 
 def latest() -> Collector[T, list[T], list[T]]:
@@ -193,14 +195,14 @@ def latest() -> Collector[T, list[T], list[T]]:
     return Collector(list, _keep, _keep_last, accumulate_all=_keep_last)
 
 
-def _keep(held: list[Any], item: Any) -> None:
-    held[:] = [item]
+def _keep(buffered: list[Any], item: Any) -> None:
+    buffered[:] = [item]
 
 
-def _keep_last(held: list[Any], items: Iterable[Any]) -> list[Any]:
+def _keep_last(buffered: list[Any], items: Iterable[Any]) -> list[Any]:
     last = deque(items, maxlen=1)
-    held[:] = last or held
-    return held
+    buffered[:] = last or buffered
+    return buffered
 
 
 def latest_by_key() -> Collector[tuple[Any, T], Any, dict[Any, T]]:

@@ -55,10 +55,10 @@ class MapView(Generic[K, V]):
     def get_many(self, keys: list[K]) -> list[V | None]:
         """Return the value of each key, None where there is none, all from one state of the map."""
         # Each key once: neighbouring items often have the same.
-        wanted = list(dict.fromkeys(canonical(key) for key in keys if key is not None))
-        if not wanted:
+        keys_to_read = list(dict.fromkeys(canonical(key) for key in keys if key is not None))
+        if not keys_to_read:
             return [None] * len(keys)
-        found = dict(zip(wanted, self._store.get_many(wanted), strict=True))
+        found = dict(zip(keys_to_read, self._store.get_many(keys_to_read), strict=True))
         return [None if key is None else found[canonical(key)] for key in keys]
 
     def __getitem__(self, key: K) -> V:
@@ -138,10 +138,10 @@ def look_ups(
         fn: takes (item, value), or (item, None) where the map has no value.
         where: the source location of the user's call.
     """
-    given = f"{name!r}, {shown_function(key)}, {shown_function(fn)}"
+    arguments = f"{name!r}, {shown_function(key)}, {shown_function(fn)}"
     service = imap_service(name)
     return UsingBatches(
-        upstream, service, partial(_looked_up, key, fn), step=called("map_using_imap", given, where=where)
+        upstream, service, partial(_looked_up, key, fn), step=called("map_using_imap", arguments, where=where)
     )
 
 

@@ -70,7 +70,7 @@ class Shared(BaseStream[T]):
         return self._then(Limit(ordered, most, step=NO_CALL))
 
     def apply(self, fn: Callable[[Self], S]) -> S:
-        """Return `fn(self)`: a fragment of a pipeline under a name of its own.
+        """Return `fn(self)`: a named fragment of a pipeline.
 
         Raises:
             IllegalStateError: the stream that `fn` returns belongs to another context.
@@ -146,8 +146,8 @@ def _all_of(item: Any) -> Any:
 
 
 def _starred(stream: Any, fn: Any) -> R:  # type: ignore[type-var]
-    given = shown_function(checked_function(fn, "fn"))
-    return BaseStream._as(stream, "Stream", Map(stream._node, Starred(fn), step=called("starmap", given)))
+    arguments = shown_function(checked_function(fn, "fn"))
+    return BaseStream._as(stream, "Stream", Map(stream._node, Starred(fn), step=called("starmap", arguments)))
 
 
 class _Part:

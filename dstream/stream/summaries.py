@@ -106,7 +106,7 @@ class Histogram:
 
     def __repr__(self) -> str:
         lines = [(f"{low} .. {high}", str(count), _bar(share)) for low, high, count, share in self._rows()]
-        first, second = (max(len(line[place]) for line in lines) for place in (0, 1))
+        first, second = (max(len(line[index]) for line in lines) for index in (0, 1))
         drawn = [f"{bounds:>{first}} {count:>{second}} {bar}".rstrip() for bounds, count, bar in lines]
         return "\n".join([*drawn, *self._note()])
 
@@ -188,7 +188,7 @@ def edges_between(least: float | None, greatest: float | None, bins: int) -> tup
         least, greatest = max(least - around, -sys.float_info.max), min(greatest + around, sys.float_info.max)
     # In fractions: the difference of two large floats may be infinite.
     width = (Fraction(greatest) - Fraction(least)) / bins
-    edges = tuple(float(Fraction(least) + width * place) for place in range(bins + 1))
+    edges = tuple(float(Fraction(least) + width * index) for index in range(bins + 1))
     if len(set(edges)) <= bins:
         raise ValueError(f"there are too few floats between {least} and {greatest} for {bins} bins")
     return edges
@@ -196,8 +196,8 @@ def edges_between(least: float | None, greatest: float | None, bins: int) -> tup
 
 def counting_in(edges: tuple[float, ...]) -> Collector[Any, Any, Histogram]:
     """Count the numbers in each bin."""
-    places: Collector[int, Any, Counter[int]] = collectors.frequencies()
-    histogram = collectors.collecting_and_then(places, partial(_histogram, edges))
+    decimals: Collector[int, Any, Counter[int]] = collectors.frequencies()
+    histogram = collectors.collecting_and_then(decimals, partial(_histogram, edges))
     return collectors.mapping(partial(_place, edges), histogram)
 
 
@@ -209,5 +209,5 @@ def _place(edges: tuple[float, ...], item: Any) -> int:
     return min(bisect_right(edges, number), len(edges) - 1) - 1
 
 
-def _histogram(edges: tuple[float, ...], places: Counter[int]) -> Histogram:
-    return Histogram(edges, tuple(places[place] for place in range(len(edges) - 1)), places[-1])
+def _histogram(edges: tuple[float, ...], decimals: Counter[int]) -> Histogram:
+    return Histogram(edges, tuple(decimals[index] for index in range(len(edges) - 1)), decimals[-1])

@@ -272,7 +272,7 @@ MUTATIONS = of_columns([
     ("dstream.engine.tasks.distinct", "() if known is None else given(known)", "()"),
     ("dstream.engine.tasks.distinct", "chain((some,), grown)", "(some,)"),
     ("dstream.engine.tasks.distinct", "rows >= 2 * sum(sizes)", "rows >= sum(sizes)"),
-    ("dstream.engine.tasks.distinct", "        yield from (held,) if held else ()\n        raise", "        raise"),
+    ("dstream.engine.tasks.distinct", "        yield from (buffered,) if buffered else ()\n        raise", "        raise"),
     ("distinct", "_first_rows([*before, *columns])", "_first_rows([*columns])"),
     ("distinct", "found.values.slice(start)", "found.values"),
     ("dstream.engine.tasks.distinct", "range(task.partition, self.targets)", "range(task.partition, task.partition + 1)"),

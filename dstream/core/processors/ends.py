@@ -86,9 +86,13 @@ def write_buffered(
         >>> processors.write_buffered(lambda context: [], list.append, print)
         write_buffered(lambda, list.append, print)
     """
-    given = (checked_function(create, "create"), running_function(receive, "receive"), running_function(flush, "flush"))
-    create_all = partial(_Buffered, *given, optional_running(destroy, "destroy"))
-    return LibrarySupplier(create_all, shown_call("write_buffered", *given, destroy=destroy))
+    functions = (
+        checked_function(create, "create"),
+        running_function(receive, "receive"),
+        running_function(flush, "flush"),
+    )
+    create_all = partial(_Buffered, *functions, optional_running(destroy, "destroy"))
+    return LibrarySupplier(create_all, shown_call("write_buffered", *functions, destroy=destroy))
 
 
 def write_logger(to_string: Callable[[Any], str] = str) -> ProcessorMetaSupplier:

@@ -92,7 +92,7 @@ class GroupingProcessor(SavingProcessor):
     Args:
         keys: returns the key of an item, a function for each inbound edge; None: all items are one group.
         operation: takes the items, those of each edge as of one input, in the order in which they arrive.
-        to: makes of (key, result) what is emitted; None: the result alone.
+        to: makes the output of (key, result); None: the result alone.
         gives_empty: without keys, the result of an empty input is emitted too.
         entries_of: edges by which entries of a `FirstGrouping` arrive instead of items.
     """
@@ -190,8 +190,8 @@ class CombiningProcessor(GroupingProcessor):
     """A processor that combines the containers in the values of entries, by their keys.
 
     Args:
-        operation: takes entries, whose values are containers of its own.
-        to: makes of (key, result) what is emitted.
+        operation: takes entries, whose values are its containers.
+        to: makes the output of (key, result).
     """
 
     def __init__(self, operation: AggregateOperation[Any, Any, Any], to: Callable[[Any, Any], Any]) -> None:
@@ -202,7 +202,7 @@ class CombiningProcessor(GroupingProcessor):
 class FirstGrouping(GroupingProcessor):
     """A processor that groups the items of one edge before the shuffle, and emits an entry for each key.
 
-    It emits what it has when that becomes much, and begins again.
+    It emits its entries when they become many, and begins again.
 
     Args:
         key: returns the key of an item; None: all items are one group, and None is its key.
@@ -237,16 +237,19 @@ def groups_of_containers(operation: AggregateOperation[Any, Any, Any]) -> Collec
     Args:
         operation: takes entries; it has a `combine`.
     """
-    asked = _of_items((entry_key,), operation, 0)
-    return replace(asked, accumulate_all=partial(_combined, asked, _of_entries(operation)), in_columns=None)
+    combining = _of_items((entry_key,), operation, 0)
+    return replace(combining, accumulate_all=partial(_combined, combining, _of_entries(operation)), in_columns=None)
 
 
 def _combined(
-    asked: Collector[Any, Any, Any], of_pairs: Collector[Any, Any, Any], groups: dict[Any, Any], entries: Iterable[Any]
+    combining: Collector[Any, Any, Any],
+    of_pairs: Collector[Any, Any, Any],
+    groups: dict[Any, Any],
+    entries: Iterable[Any],
 ) -> dict[Any, Any]:
     """Take entries; those that are pairs for certain are not asked one by one."""
     for some in batches(entries):
-        groups = (of_pairs if are_pairs(some) else asked).accumulated(groups, some)
+        groups = (of_pairs if are_pairs(some) else combining).accumulated(groups, some)
     return groups
 
 
@@ -357,7 +360,7 @@ def aggregate_by_key(
     Args:
         keys: returns the key of an item, one function for each inbound edge.
         operation: takes the items of each inbound edge as one input.
-        to: takes (key, result), and makes what is emitted; None: an `Entry`.
+        to: takes (key, result), and returns the output; None: an `Entry`.
 
     Raises:
         TypeError: one of these is of another kind, or there is not one key function for each input.
@@ -402,7 +405,7 @@ def combine_by_key(operation: Operation, to: Callable[[Any, Any], Any] | None = 
 
     Args:
         operation: the operation of the `accumulate_by_key` vertex upstream.
-        to: takes (key, result), and makes what is emitted; None: an `Entry`.
+        to: takes (key, result), and returns the output; None: an `Entry`.
 
     Raises:
         TypeError: one of these is of another kind, or the operation has no `combine`.

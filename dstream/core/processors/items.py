@@ -153,7 +153,7 @@ class FlatMapping(BlockProcessor):
                 kinds = kinds_of(made)
             left = iter(made)
             if kinds <= _KEPT:  # What fails later finds its item in them.
-                for block in _of_kept(made):
+                for block in _of_lists(made):
                     _check_no_none(block, made, few)
                     yield block
                 continue
@@ -164,13 +164,13 @@ class FlatMapping(BlockProcessor):
     def _next(self, flat: Iterator[Any], left: Iterator[Any], items: Sequence[Any]) -> list[Any]:
         try:
             return list(islice(flat, _AT_ONCE))
-        except Exception as error:  # What was made of an item is read here, so it may fail here.
+        except Exception as error:  # The results of an item are read here, so they may fail here.
             # The hint of a list's iterator is exact: it is the number of results that have not been begun.
             failed_on(error, items[len(items) - length_hint(left) - 1])
             raise
 
 
-def _of_kept(made: list[Any]) -> Iterator[list[Any]]:
+def _of_lists(made: list[Any]) -> Iterator[list[Any]]:
     flat = chain.from_iterable(made)
     return iter(lambda: list(islice(flat, _AT_ONCE)), [])
 

@@ -35,7 +35,7 @@ def hash_join(
 
     Args:
         joins: a clause for each of the other edges.
-        to: takes (item, match, ...), with a match from each edge, and makes what is emitted; None: a tuple of them.
+        to: takes (item, match, ...), with a match from each edge, and returns the output; None: a tuple of them.
         inner: items that match nothing on some edge are left out; otherwise None is the match.
 
     Raises:

@@ -73,9 +73,9 @@ class OperatorProcessor(SavingProcessor):
 
     def made_of(self, ordinal: int, items: list[Any]) -> Iterable[Any]:
         """Buffer the items until a watermark; if there are many, the operator reduces them."""
-        waiting = self._waiting[ordinal]
-        waiting.extend(zip(each(self._timestamps[ordinal], items), items, strict=True))
-        return () if len(waiting) < _AT_ONCE else self._until(self._watermark)
+        pending = self._waiting[ordinal]
+        pending.extend(zip(each(self._timestamps[ordinal], items), items, strict=True))
+        return () if len(pending) < _AT_ONCE else self._until(self._watermark)
 
     def tick(self) -> bool:
         """Emit early results, if it is time for them."""
@@ -130,9 +130,9 @@ class OperatorProcessor(SavingProcessor):
         """Return the pending items as partials of the operator, by shard, and clear them."""
         found: dict[int, list[tuple[int, Any]]] = {}
         late = 0
-        for number, waiting in enumerate(self._waiting):
-            if waiting:
-                partials = self._operator.partial(number, iter(waiting), moment, SHARDS)
+        for number, pending in enumerate(self._waiting):
+            if pending:
+                partials = self._operator.partial(number, iter(pending), moment, SHARDS)
                 late += partials.late
                 for shard, partial in partials.of_shards.items():
                     found.setdefault(shard, []).append((number, partial))
@@ -210,7 +210,7 @@ def aggregate_to_sliding_window(
         timestamps: returns the timestamp of an item in milliseconds, one function for each inbound edge.
         window: `tumbling(...)` or `sliding(...)`.
         operation: takes the items of each inbound edge as one input.
-        to: takes (start, end, key, result), without keys (start, end, result), and makes what is emitted; None: a
+        to: takes (start, end, key, result), without keys (start, end, result), and returns the output; None: a
             `KeyedWindowResult` or `WindowResult`.
 
     Raises:
@@ -223,8 +223,8 @@ def aggregate_to_sliding_window(
         >>> processors.aggregate_to_sliding_window(timestamps=[whole_item], window=tumbling(10), operation=counting())
         aggregate_to_sliding_window(timestamps=[whole_item], window=tumbling(10), operation=counting())
     """
-    given = {"keys": keys, "timestamps": timestamps, "window": window, "operation": operation, "to": to}
-    return _in_one_stage("aggregate_to_sliding_window", FrameWindow, FrameWindows, **given)
+    arguments = {"keys": keys, "timestamps": timestamps, "window": window, "operation": operation, "to": to}
+    return _in_one_stage("aggregate_to_sliding_window", FrameWindow, FrameWindows, **arguments)
 
 
 def accumulate_by_frame(
@@ -272,7 +272,7 @@ def combine_to_sliding_window(
     Args:
         window: `tumbling(...)` or `sliding(...)`, as in the first stage.
         operation: the operation of the `accumulate_by_frame` vertex upstream.
-        to: takes (start, end, key, result), and makes what is emitted; None: a `KeyedWindowResult`.
+        to: takes (start, end, key, result), and returns the output; None: a `KeyedWindowResult`.
 
     Raises:
         TypeError: one of these is of another kind, or the operation has no `combine`.
@@ -309,7 +309,7 @@ def aggregate_to_session_window(
         timestamps: returns the timestamp of an item in milliseconds, one function for each inbound edge.
         window: `session(timeout)`.
         operation: takes the items of each inbound edge as one input; it has a `combine`.
-        to: takes (start, end, key, result), without keys (start, end, result), and makes what is emitted; None: a
+        to: takes (start, end, key, result), without keys (start, end, result), and returns the output; None: a
             `KeyedWindowResult` or `WindowResult`.
 
     Raises:
@@ -323,24 +323,24 @@ def aggregate_to_session_window(
         >>> processors.aggregate_to_session_window(timestamps=[whole_item], window=session(10), operation=counting())
         aggregate_to_session_window(timestamps=[whole_item], window=session(10), operation=counting())
     """
-    given = {"keys": keys, "timestamps": timestamps, "window": window, "operation": operation, "to": to}
-    return _in_one_stage("aggregate_to_session_window", SessionWindow, SessionWindows, **given)
+    arguments = {"keys": keys, "timestamps": timestamps, "window": window, "operation": operation, "to": to}
+    return _in_one_stage("aggregate_to_session_window", SessionWindow, SessionWindows, **arguments)
 
 
-def _in_one_stage(name: str, kind: type, make: Callable[..., StateOperator], **given: Any) -> ProcessorMetaSupplier:
+def _in_one_stage(name: str, kind: type, make: Callable[..., StateOperator], **arguments: Any) -> ProcessorMetaSupplier:
     """Return the supplier of a vertex with all that its windows need, by its user's arguments.
 
     Args:
         name: of the function of the library.
         kind: of the window.
         make: makes what keeps the windows.
-        given: keys, timestamps, window, operation and to.
+        arguments: keys, timestamps, window, operation and to.
     """
-    checked = checked_operation(given["operation"], name)
-    keys = None if given["keys"] is None else checked_keys(given["keys"], checked)
-    windows = make(_of_kind(given["window"], kind, name), keys, checked, optional_function(given["to"], "to"))
-    create = partial(OperatorProcessor, windows, _timestamps(given["timestamps"], checked))
-    return LibrarySupplier(create, shown_call(name, **given), inputs=checked.arity)
+    checked = checked_operation(arguments["operation"], name)
+    keys = None if arguments["keys"] is None else checked_keys(arguments["keys"], checked)
+    windows = make(_of_kind(arguments["window"], kind, name), keys, checked, optional_function(arguments["to"], "to"))
+    create = partial(OperatorProcessor, windows, _timestamps(arguments["timestamps"], checked))
+    return LibrarySupplier(create, shown_call(name, **arguments), inputs=checked.arity)
 
 
 def _of_kind(window: Any, kind: Any, name: str) -> Any:

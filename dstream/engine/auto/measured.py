@@ -101,7 +101,7 @@ def calls_of(of: Vertex | Items, node: Node | None = None) -> Calls:
 def _origins(inputs: Items) -> Iterator[Any]:
     """Return the kinds of the sources that inputs read."""
     splits = [each for each in inputs if isinstance(each, Splits)]
-    parts = (part for whole in splits for each in inputs_first(whole, Splits.inner) for part in each.parts)
+    parts = (part for each_splits in splits for each in inputs_first(each_splits, Splits.inner) for part in each.parts)
     return (_kind_of(part.node.source) for part in parts if isinstance(part, SourceSplits))
 
 

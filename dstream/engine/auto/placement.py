@@ -320,12 +320,12 @@ _PIECES_OF_A_CORE = 4
 
 def _facts(end: End | Several, cores: int, settings: AutoSettings) -> ClusterFacts:
     """Return the facts of a graph that begins in this process: Spark's facts, unless one task reads a small input."""
-    asked = parallelism(end)
-    if not asked and _is_little(end):
+    requested = parallelism(end)
+    if not requested and _is_little(end):
         # There is one processor per core.
-        asked, cores = 1, cores if _has_processors(end) else 1
-    asked, largest = asked or cores, largest_side(settings.worker_memory)
-    return ClusterFacts(asked, cores, largest, None, settings.broadcast_limit, settings.columns)
+        requested, cores = 1, cores if _has_processors(end) else 1
+    requested, largest = requested or cores, largest_side(settings.worker_memory)
+    return ClusterFacts(requested, cores, largest, None, settings.broadcast_limit, settings.columns)
 
 
 def _has_processors(end: Node) -> bool:

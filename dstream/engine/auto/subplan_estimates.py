@@ -135,7 +135,7 @@ def estimate_of_source(read: Read, costs: Costs, cores: int, in_columns: bool) -
     if size.stored_bytes is not None:
         return _of_stored(read, size, size.stored_bytes, costs, cores, in_columns)
     if size.is_held:
-        return _of_held(read, size, costs, cores, in_columns)
+        return _of_items_in_memory(read, size, costs, cores, in_columns)
     items = math.inf if size.items is None else float(size.items)
     subplan = SubplanEstimate(
         items, pickled=costs.pickled_object, is_sure=items < math.inf, tasks=_tasks(items, _ITEMS_OF_TASK, cores)
@@ -145,7 +145,7 @@ def estimate_of_source(read: Read, costs: Costs, cores: int, in_columns: bool) -
     return subplan
 
 
-def _of_held(read: Read, size: InputSize, costs: Costs, cores: int, in_columns: bool) -> SubplanEstimate:
+def _of_items_in_memory(read: Read, size: InputSize, costs: Costs, cores: int, in_columns: bool) -> SubplanEstimate:
     source, traits = read.source, SourceTraits(read.source)
     items = math.inf if size.items is None else _as_float(size.items)
     first = _first(traits)

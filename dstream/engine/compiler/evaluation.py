@@ -124,7 +124,7 @@ def _starred(fn: Callable[..., Any], namespaces: Namespaces | None) -> Expressio
     if isinstance(found, Unreadable) or size == 0:
         return found if isinstance(found, Unreadable) else Unreadable("takes no arguments")
     # With defaults it may be called with fewer arguments: the function itself takes tuples of another size.
-    return ForTuples(size, substituted(found, {place: Indexed(_ITEM, Constant(place)) for place in range(size)}))
+    return ForTuples(size, substituted(found, {index: Indexed(_ITEM, Constant(index)) for index in range(size)}))
 
 
 class Reading(NamedTuple):
@@ -484,9 +484,9 @@ class PartsUsed:
 
     def _part(self, of: Shape, part: str | int) -> Shape:
         if isinstance(of, tuple):
-            place = Entry._fields.index(part) if part in Entry._fields else part
-            if isinstance(place, int) and -len(of) <= place < len(of):
-                return of[place]
+            index = Entry._fields.index(part) if part in Entry._fields else part
+            if isinstance(index, int) and -len(of) <= index < len(of):
+                return of[index]
         found = self._found.get(of) if isinstance(of, bool) else None
         if found is None or isinstance(part, int):
             self.take(of)

@@ -158,10 +158,10 @@ class WithNeighbours(Wide):
         # The limit of one task's report: all reports are sent to this process, and from it to each task.
         largest = max(_LARGEST_TOGETHER // max(partitions, 1), _LARGEST_ALONE)
         step = self.node.step
-        kept = Vertex(inputs, WriteWithHead(self.kind.following, largest), step, is_kept=True)
+        stored = Vertex(inputs, WriteWithHead(self.kind.following, largest), step, is_kept=True)
         first = f", and its first {self.kind.following:,}" if self.kind.following else ""
         purpose = f"how many items each partition has{first}"
-        return Ask(replace(self, partitions=partitions), kept, "rows", vertices.SUMMARY, step, purpose)
+        return Ask(replace(self, partitions=partitions), stored, "rows", vertices.SUMMARY, step, purpose)
 
     def next(self, report: Report) -> Move:
         summaries: Sequence[Row] = report.rows
@@ -202,8 +202,8 @@ class FromTotals(Wide):
 
     def begin(self, inputs: Items, partitions: int) -> Move:
         step = self.node.step
-        kept = Vertex(inputs, WriteWithTotal(self.kind, step, partitions - 1), step, is_kept=True)
-        return Ask(replace(self, kept=kept), kept, "rows", vertices.SUMMARY, step, "the value of each partition")
+        stored = Vertex(inputs, WriteWithTotal(self.kind, step, partitions - 1), step, is_kept=True)
+        return Ask(replace(self, kept=stored), stored, "rows", vertices.SUMMARY, step, "the value of each partition")
 
     def next(self, report: Any) -> Move:
         if isinstance(report, Report):
@@ -262,8 +262,8 @@ class Integrated(Wide):
     def begin(self, inputs: Items, partitions: int) -> Move:
         step, integrated = self.node.step, WriteIntegrated(self.node.gatherer, self.node.step)
         does = "each partition with a state of its own"
-        kept = Vertex(inputs, integrated, step, is_kept=True, does=does, decided=self.decided)
-        return Ask(self, kept, "places", vertices.SUMMARY, step, "whether its integrator wanted no more")
+        stored = Vertex(inputs, integrated, step, is_kept=True, does=does, decided=self.decided)
+        return Ask(self, stored, "places", vertices.SUMMARY, step, "whether its integrator wanted no more")
 
     def next(self, report: Report) -> Move:
         last = -1
@@ -316,11 +316,11 @@ def _(node: CallResults, inputs: Sequence[Items], compiling: Compiling) -> Items
 def calls_run_first(node: CallResults, root: Node) -> bool:
     """Return whether calls that have a rate or a cache run in a job of their own: several paths lead from them."""
     # Readers come first in the reversed order, so all paths into a node are counted before the paths through it.
-    ways = {id(root): 1}
+    paths = {id(root): 1}
     for each in reversed(topological(root)):
         for upstream in each.inputs():
-            ways[id(upstream)] = ways.get(id(upstream), 0) + ways[id(each)]
-    return ways[id(node)] > 1 and is_bounded(node)
+            paths[id(upstream)] = paths.get(id(upstream), 0) + paths[id(each)]
+    return paths[id(node)] > 1 and is_bounded(node)
 
 
 @record(slots=False, eq=False)

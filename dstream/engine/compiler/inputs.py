@@ -354,9 +354,9 @@ class ZipByPosition:
     def _ask(self) -> Move:
         # One vertex for both sides, so that one job counts all partitions.
         sides = (self.left if self.ends[0] else ()) + (self.right if self.ends[1] else ())
-        kept = Vertex(sides, WriteItems(), self.node.step, is_kept=True)
+        stored = Vertex(sides, WriteItems(), self.node.step, is_kept=True)
         purpose = f"how many items each partition {'of both sides ' if all(self.ends) else ''}has"
-        return Ask(self, kept, "places", vertices.ITEMS, self.node.step, purpose)
+        return Ask(self, stored, "places", vertices.ITEMS, self.node.step, purpose)
 
     def next(self, report: Report) -> Move:
         left, right = self.partitions
@@ -366,36 +366,36 @@ class ZipByPosition:
             found[source] += size
         lefts, rights = found[: counted[0]], found[counted[0] :]
         totals = [sum(side) for side, is_end in zip((lefts, rights), self.ends, strict=True) if is_end]
-        wanted = max(totals) if self.node.how in ("longest", "interleaved") else min(totals)
+        most_pairs = max(totals) if self.node.how in ("longest", "interleaved") else min(totals)
         targets = 1 if self.facts.is_sequential else self.facts.targets(max(counted))
         # One more than wanted of the longer side shows that it is longer.
-        most = wanted + (self.node.how == "strict")
+        most = most_pairs + (self.node.how == "strict")
         sides = (self.left, lefts, 0), (self.right, rights, counted[0])
         placed = [
-            self._places_kept(report.vertex, first, sizes, most) if is_end else _places(items, most)
+            self._stored_positions(report.vertex, first, sizes, most) if is_end else _numbered_items(items, most)
             for is_end, (items, sizes, first) in zip(self.ends, sides, strict=True)
         ]
-        route = RouteByPlaceAmongAll(wanted, targets)
+        route = RouteByPlaceAmongAll(most_pairs, targets)
         first, second = (Taken(Vertex(items, route, self.node.step)) for items in placed)
         taken = (first, replace(second, behind=targets))
-        return self._met(taken, targets, wanted, "items of both sides go to the stretch of their place")
+        return self._met(taken, targets, most_pairs, "items of both sides go to the stretch of their place")
 
-    def _places_kept(self, kept: Vertex, first: int, sizes: Sequence[int], most: int) -> Items:
+    def _stored_positions(self, stored: Vertex, first: int, sizes: Sequence[int], most: int) -> Items:
         """Return the stored items of a side with their positions."""
         port = vertices.ITEMS.of_sources(first, first + len(sizes))
         reader = ReadPlaces(first, tuple(accumulate(sizes, initial=0)), most)
-        return (Rows((Taken(kept, port),), None, reader, why=_STAY),)
+        return (Rows((Taken(stored, port),), None, reader, why=_STAY),)
 
-    def _met(self, taken: tuple[Taken, ...], targets: int, wanted: int, why: str) -> Done:
+    def _met(self, taken: tuple[Taken, ...], targets: int, most_pairs: int, why: str) -> Done:
         met = Rows(taken, targets, read_buckets, why=why)
-        does = functools.partial(zipped_batches, SideBySide.of(self.node), targets, wanted)
+        does = functools.partial(zipped_batches, SideBySide.of(self.node), targets, most_pairs)
         return Done(piped((met,), self.node, does, "puts both sides together; the left one is held"))
 
 
 _STAY = "the items stay where they are; this process learns how many each partition has"
 
 
-def _places(items: Items, most: int) -> Items:
+def _numbered_items(items: Items, most: int) -> Items:
     """Return the items of an endless side with their positions; one task reads as many as needed."""
     return piped(items, None, functools.partial(_numbered, most))
 

@@ -347,7 +347,7 @@ class AdaptiveJoin:
         node = self.node.left if is_left else self.node.right
         parts = None if self.used is None else self.used.of(is_left)
         sink = RouteSide(self._side(is_left), self.targets, in_columns, parts)
-        does = f"sends the items of the {_name(is_left)} side to the place of their key{_few(parts, node)}"
+        does = f"sends the items of the {_name(is_left)} side to the place of their key{_columns_sent(parts, node)}"
         return Vertex(self._items(is_left), sink, self.node.step, is_kept, first, does, decided=self._keys_of(is_left))
 
     def _keys_of(self, is_left: IsLeft) -> Sequence[Evaluation]:
@@ -367,7 +367,7 @@ class AdaptiveJoin:
         return sides_of(self.node, (None, None) if self.keys is None else (self.keys[0][0], self.keys[1][0]))
 
 
-def _few(parts: frozenset[str] | None, side: Node) -> str:
+def _columns_sent(parts: frozenset[str] | None, side: Node) -> str:
     """Return which columns of files alone are sent, in words."""
     reads = (each for each in topological(side) if isinstance(each, Read))
     is_named = parts and any(SourceTraits(each.source).maker == "parquet_rows" for each in reads)

@@ -377,9 +377,9 @@ class Spreading(OfOne):
             why = f"each task sends its items to the {self.count} partitions in turn"
             return self._spread(inputs[0], RouteInTurn(self.count), why)
         # Written once: the job that sends the items reads what the one that counts them has written.
-        kept = Vertex(inputs[0], WriteItems(), step, is_kept=True)
+        stored = Vertex(inputs[0], WriteItems(), step, is_kept=True)
         asking = replace(self, items=inputs[0])
-        return Ask(asking, kept, "places", vertices.ITEMS, step, "how many items each partition has")
+        return Ask(asking, stored, "places", vertices.ITEMS, step, "how many items each partition has")
 
     def next(self, report: Report) -> Move:
         # A partition without items has sent no row, and counts too.
@@ -387,9 +387,9 @@ class Spreading(OfOne):
         for source, _, _, size in report.rows:
             sizes[source] += size
         before = list(accumulate(sizes, initial=0))
-        kept = Rows((Taken(report.vertex),), None, why="the items stay where they are")
+        stored = Rows((Taken(report.vertex),), None, why="the items stay where they are")
         why = f"neighbouring items go to one of {self.count} partitions"
-        return self._spread((kept,), RouteEvenly(before, self.count), why)
+        return self._spread((stored,), RouteEvenly(before, self.count), why)
 
     def _spread(self, items: Items, route: Sink, why: str) -> Done:
         sent, is_ordered = Taken(Vertex(items, route, self.node.step)), None if self.is_ordered else False

@@ -161,8 +161,8 @@ def with_first_stages(graph: VertexGraph, readers: Sequence[int | None]) -> Comb
             assert stages is not None, "only such work is shared"
             first = _first_stage(graph, vertex, edge, senders, stages)
             # At its index, since engines number inlets and outlets by the order of the edges.
-            place = edges.index(edge)
-            edges[place : place + 1] = _both(edge, first.name, vertex.parallelism)
+            index = edges.index(edge)
+            edges[index : index + 1] = _both(edge, first.name, vertex.parallelism)
             vertices.append(first)
             shared.append(edge.destination_ordinal)
             found.append(FirstStage(first.name, vertex.name, shared[-1], len(into), len(graph.out_of(vertex.name))))

@@ -93,7 +93,7 @@ def _(node: OverEpochs, inputs: Sequence[Items], compiling: Compiling) -> Items:
 def _operator_read(node: OverEpochs, compiling: Compiling) -> tuple[OverEpochs, Sequence[Sequence[Evaluation]]]:
     """Return a step with the functions of its operator read, as far as columns support them, and the decisions.
 
-    What was decided is that of the functions for each input.
+    The decisions are those of the functions for each input.
     """
     facts, operator = compiling.facts, node.operator
     if not isinstance(operator, ReducesInColumns) or not facts.reads_functions:
@@ -122,13 +122,13 @@ def _are_few(items: Items) -> bool:
 
 
 def _sources(items: Sequence[Input | SourceSplits]) -> Iterator[SourceSplits]:
-    waiting = list(items)
-    while waiting:
-        each = waiting.pop()
+    pending = list(items)
+    while pending:
+        each = pending.pop()
         if isinstance(each, SourceSplits):
             yield each
         elif isinstance(each, Splits):
-            waiting += each.parts
+            pending += each.parts
 
 
 @record(slots=False, eq=False)

@@ -404,21 +404,21 @@ def containers_changed(root: End | Several) -> frozenset[int] | None:
     Returns:
         The ids; None if there are too many objects to look at, so that any container may change.
     """
-    waiting: list[Any] = [
+    pending: list[Any] = [
         value
         for each in topological(root)
         for _, value in each.shipped()
         if not (isinstance(each, Read) and value is each.source)
     ]
     seen: dict[int, Any] = {}
-    while waiting:
-        value = waiting.pop()
+    while pending:
+        value = pending.pop()
         if type(value) in PLAIN or id(value) in seen:
             continue
         seen[id(value)] = value  # The entry keeps the object alive, so that its id is not reused.
         if len(seen) > _MOST_REACHED:
             return None
-        waiting.extend(_reached(value))
+        pending.extend(_reached(value))
     return frozenset(number for number, value in seen.items() if isinstance(value, dict | list | set))
 
 
@@ -443,6 +443,6 @@ def _captured(function: types.FunctionType) -> Iterable[Any]:
     """Return what a function may change: one that is read runs the operators of its defaults and its classes alone."""
     found = read(function, function.__code__.co_argcount)
     if isinstance(found, Unreadable):
-        return (held for _, held in captures_of(function))
+        return (captured for _, captured in captures_of(function))
     kinds = (each.kind for each in found.walk() if isinstance(each, Built))
     return (*kinds, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values(), *vars(function).values())

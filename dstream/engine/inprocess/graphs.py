@@ -82,9 +82,8 @@ class InProcessGraphRun(GraphRun):
         self._shared = shared
         self._rows: dict[int, list[Row]] = {}
         self._given: Vertex | None = None
-        self._held: list[
-            Vertex
-        ] = []  # Objects that are looked up by `id` must stay alive, so that the id is not reused.
+        # Objects that are looked up by `id` must stay alive, so that the id is not reused.
+        self._alive: list[Vertex] = []
 
     def rows(self, vertex: Vertex) -> Iterator[Row]:
         """Run the tasks of a vertex one after another, and yield the rows that they write."""
@@ -184,7 +183,7 @@ class InProcessGraphRun(GraphRun):
     def _written(self, vertex: Vertex) -> list[Row]:
         """Return the rows of a vertex for tasks that read them; it runs now, unless it has run."""
         if id(vertex) not in self._rows:
-            self._held.append(vertex)
+            self._alive.append(vertex)
             self._rows[id(vertex)] = list(self.rows_to_hand_on(replace(vertex, inputs=self.decided(vertex.inputs))))
         return self._rows[id(vertex)]
 
@@ -214,10 +213,10 @@ class InProcessGraphRun(GraphRun):
         items = chain.from_iterable(
             loads_items(whole(row).payload) for row in self._written(ask.vertex) if row.channel == ITEMS
         )
-        kept = CachedItems(items, self._shared.bound())
+        cached = CachedItems(items, self._shared.bound())
         watermarks = self._watermarks(ask.vertex) if isinstance(ask.node, Fork) else {}
-        content = _ForkedItems(kept, watermarks) if watermarks else kept
-        return CacheContent(content, is_ordered(ask.node), len(kept))
+        content = _ForkedItems(cached, watermarks) if watermarks else cached
+        return CacheContent(content, is_ordered(ask.node), len(cached))
 
     def _watermarks(self, vertex: Vertex) -> OfPartitions:
         """Return the merged watermarks of the tasks of a vertex."""

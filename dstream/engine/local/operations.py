@@ -180,8 +180,8 @@ def opened(root: Node, task: LocalTask) -> Iterator[Any]:
         node = node.inputs()[0]
     items, depth = start(node, task), Depth()
     for node in reversed(path):
-        given = apply(node, items, task)
-        items = depth.add(given, _FRAMES_PUT_ASIDE) if isinstance(node, _PUT_ASIDE) else depth.add(given)
+        applied = apply(node, items, task)
+        items = depth.add(applied, _FRAMES_PUT_ASIDE) if isinstance(node, _PUT_ASIDE) else depth.add(applied)
     return items
 
 

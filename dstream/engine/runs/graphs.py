@@ -114,18 +114,18 @@ class GraphRun(ABC):
 
     def decided(self, items: Items) -> Items:
         """Return inputs in which pending decisions are replaced by their inputs; those that they depend on are made."""
-        waiting = _pending(items)[::-1]
-        while waiting:
-            number = waiting[-1]
+        pending = _pending(items)[::-1]
+        while pending:
+            number = pending[-1]
             decision = self.graph.decisions[number]
             before = [each for inputs in decision.inputs for each in _pending(inputs) if each not in self._inputs_of]
             if number in self._inputs_of:
-                waiting.pop()
+                pending.pop()
             elif before:
-                waiting += reversed(before)
+                pending += reversed(before)
             else:
                 self._inputs_of[number] = self._decide(decision)
-                waiting.pop()
+                pending.pop()
         return self._replaced(items)
 
     def _replaced(self, items: Items) -> Items:

@@ -242,13 +242,13 @@ class _Seen:
         if known is None or known.expression is None:
             self._collected_by_items(collector, items)
             return
-        waiting = [known]
-        while waiting:
-            each = waiting.pop()
+        pending = [known]
+        while pending:
+            each = pending.pop()
             for expression in (each.expression, each.condition):
                 if expression is not None:
                     self._check(expression)
-            waiting += [*each.parts, *(() if each.downstream is None else (each.downstream,))]
+            pending += [*each.parts, *(() if each.downstream is None else (each.downstream,))]
         self.parts.collected(known, items)
 
     def _collected_by_items(self, collector: Collector[Any, Any, Any], items: Shape) -> None:

@@ -183,24 +183,24 @@ class PlanRun(ABC, Generic[R]):
 
     def _containers(self, rows: R) -> Iterator[list[Any]]:
         """Yield the container of each partition, in order, each in its own list."""
-        held = bytearray()
+        buffered = bytearray()
         for row in self.rows(rows):
-            if row.sequence == 0 and held:
-                yield loads(held)
-                held = bytearray()
+            if row.sequence == 0 and buffered:
+                yield loads(buffered)
+                buffered = bytearray()
             if isinstance(row.payload, list):  # A container of this process.
                 yield row.payload
             else:
-                held += row.payload
-        if held:
-            yield loads(held)
+                buffered += row.payload
+        if buffered:
+            yield loads(buffered)
 
     def _combined(self, rows: R, collector: Collector[Any, Any, Any], step: Step) -> Any:
         """Combine the containers of the tasks in encounter order, and finish once."""
         containers = self._containers(rows)
         with naming(step):
             (first,) = next(containers, None) or [collector.supplier()]
-            combined = functools.reduce(collector.combined, (held for (held,) in containers), first)
+            combined = functools.reduce(collector.combined, (buffered for (buffered,) in containers), first)
             return collector.finisher(combined)
 
     def _assembled(self, rows: R, collector: Collector[Any, Any, Any], is_ordered: bool, step: Step) -> Any:

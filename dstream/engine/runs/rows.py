@@ -58,7 +58,7 @@ class ShuffleFiles:
 
 
 def rows_taken(rows: Iterable[Row], taken: Taken, port: OutputPort) -> Iterator[Row]:
-    """Yield the rows of a vertex that are read, with their targets shifted behind those of other inputs."""
+    """Yield the rows of a vertex that are read, with their targets shifted after those of other inputs."""
     for row in rows:
         if port.has(row):
             channel = ITEMS if taken.as_items and row.channel != COUNTS else row.channel

@@ -167,9 +167,8 @@ class ListedSplits:
         self._are_frozen = self._are_own = True
         self._listed: dict[int, Pieces] = {}
         self._whole: dict[int, tuple[Piece, ...]] = {}
-        self._held: list[
-            object
-        ] = []  # Objects that are looked up by `id` must stay alive, so that the id is not reused.
+        # Objects that are looked up by `id` must stay alive, so that the id is not reused.
+        self._alive: list[object] = []
 
     @property
     def owns_results(self) -> bool:
@@ -182,7 +181,7 @@ class ListedSplits:
         for each in inputs_first(splits, Splits.inner):
             if (each.tasks or each.for_each) and id(each) not in self._whole:
                 self._whole[id(each)] = self._all_of(each)
-                self._held.append(each)
+                self._alive.append(each)
         yield from self._whole[id(splits)] if id(splits) in self._whole else self._one_by_one(splits)
 
     def _all_of(self, splits: Splits) -> tuple[Piece, ...]:
@@ -216,7 +215,7 @@ class ListedSplits:
             counting = self._counting()
             operations = () if counting is None else (counting,)
             self._listed[id(source)] = Pieces(self._split(source, operations))
-            self._held.append(source)
+            self._alive.append(source)
         return self._listed[id(source)]
 
     def _split(self, source: SourceSplits, operations: tuple[Operation, ...]) -> Iterator[Piece]:
@@ -252,11 +251,11 @@ class ListedSplits:
         """Return a piece whose parts copy their items when they are read; the first part is small."""
         self._are_frozen = self._are_own = False
         starts = (0, *range(_FEW_COPIED, len(items), _COPIED))
-        held = (
+        parts = (
             replace(split, items=items[start:stop]) for start, stop in zip(starts, (*starts[1:], None), strict=True)
         )
         copier = _LateCopies(items)
-        return Piece(None, tuple(Piece(HeldSplit(each, copier, step), (), (), step) for each in held), (), step)
+        return Piece(None, tuple(Piece(HeldSplit(each, copier, step), (), (), step) for each in parts), (), step)
 
     def _parts_seen(self, names: frozenset[str], split: Any, items: list[Any], step: Step) -> Iterator[Piece]:
         self._are_frozen = self._are_own = False
@@ -272,8 +271,8 @@ class ListedSplits:
         # A column may have all rows, but only some copies are in memory at once.
         most = _ROWS_HELD if copier is list else _COPIED
         for start in range(0, max(len(items), 1), most):
-            held = replace(split, items=items if copier is list else copier(items[start : start + most]))
-            yield Piece(HeldSplit(held, None if is_once else copier, step), (), (), step)
+            parts = replace(split, items=items if copier is list else copier(items[start : start + most]))
+            yield Piece(HeldSplit(parts, None if is_once else copier, step), (), (), step)
 
     def _share_nothing(self, copier: Copier, items: list[Any]) -> bool:
         """Return whether what read functions make of copies of items shares nothing that may be changed."""

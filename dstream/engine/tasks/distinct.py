@@ -97,22 +97,22 @@ class RouteFirsts:
 
 def _gathered(blocks: Iterator[Block]) -> Iterator[Block]:
     """Yield neighbouring columns of one type together."""
-    held: list[Any] = []
+    buffered: list[Any] = []
     rows = size = 0
     for block in map(_at_hand, blocks):
         is_column = not isinstance(block, Sequence | Iterator)
         is_full = rows >= _MOST_ROWS or size >= _MOST_BYTES
-        if held and (not is_column or is_full or type(block) is not type(held[0])):
-            yield _stacked(held)
-            held, rows, size = [], 0, 0
+        if buffered and (not is_column or is_full or type(block) is not type(buffered[0])):
+            yield _stacked(buffered)
+            buffered, rows, size = [], 0, 0
         if is_column:
-            held.append(block)
+            buffered.append(block)
             more, bytes_of_texts = _weight(block)
             rows, size = rows + more, size + bytes_of_texts
         else:
             yield block
-    if held:
-        yield _stacked(held)
+    if buffered:
+        yield _stacked(buffered)
 
 
 _MOST_BYTES = 2**26
@@ -151,9 +151,9 @@ def distinct_in_task(step: Step, items: Iterator[Any], task: Task) -> Iterator[A
     return _named(step, distinct_items(items, None, task.bound))
 
 
-def _named(step: Step, given: Iterator[Any]) -> Iterator[Any]:
+def _named(step: Step, items: Iterator[Any]) -> Iterator[Any]:
     with naming(step):
-        yield from given
+        yield from items
 
 
 def _distinct_blocks(step: Step, blocks: Iterator[Block], task: Task) -> Iterator[Block]:
@@ -186,22 +186,22 @@ def _growing(blocks: Iterator[Block], sizes: Sequence[int]) -> Iterator[list[Col
 
     Columns before a failure are yielded before it, as single items would be.
     """
-    held: list[Any] = []
+    buffered: list[Any] = []
     rows = 0
     try:
         for block in map(_at_hand, blocks):
             if isinstance(block, Sequence | Iterator):
-                yield from (held,) if held else ()
+                yield from (buffered,) if buffered else ()
                 yield chain(given(block), chain.from_iterable(map(given, blocks)))
                 return
-            held, rows = [*held, block], rows + _weight(block)[0]
+            buffered, rows = [*buffered, block], rows + _weight(block)[0]
             if rows >= 2 * sum(sizes):
-                yield held
-                held, rows = [], 0
+                yield buffered
+                buffered, rows = [], 0
     except Exception:
-        yield from (held,) if held else ()
+        yield from (buffered,) if buffered else ()
         raise
-    yield from (held,) if held else ()
+    yield from (buffered,) if buffered else ()
 
 
 def _with_firsts(known: Column | None, columns: list[Column]) -> tuple[Column, Column] | None:
@@ -263,21 +263,21 @@ def first_of_forwarded(
 def _of_target(
     key: Callable[[Any], Any] | None, step: Step, batches: Iterator[tuple[int, bool, Any]], task: Task
 ) -> Iterator[Block]:
-    held = deque[tuple[int, bool, Any]]()
+    buffered = deque[tuple[int, bool, Any]]()
     for each in batches:
-        held.append(each)
+        buffered.append(each)
         if isinstance(each[2], list) or task.bound.exceeded():
             break
     else:
         from dstream.operators.columns.distinct import own_firsts  # loads NumPy, which made the columns
 
         found = own_firsts(
-            [rows for _, is_own, rows in held if not is_own], [rows for _, is_own, rows in held if is_own]
+            [rows for _, is_own, rows in buffered if not is_own], [rows for _, is_own, rows in buffered if is_own]
         )
         if found is not None:
             yield found
             return
-    yield _own_items(key, step, chain(_drained(held), batches), task)
+    yield _own_items(key, step, chain(_drained(buffered), batches), task)
 
 
 def _own_items(
@@ -329,27 +329,27 @@ def _met(
     member: int | None,
 ) -> Iterator[Block]:
     """Yield ((source, position), item) of the first items, or that member of it, in columns if all batches are."""
-    held = deque[tuple[int, Any]]()
+    buffered = deque[tuple[int, Any]]()
     for batch in batches:
-        held.append(batch)
+        buffered.append(batch)
         if isinstance(batch[1], list) or task.bound.exceeded():
             break
     else:
         # No batch was a list, and all of them fit into memory: they are put together as columns.
-        if not held:
+        if not buffered:
             return
         from dstream.operators.columns.distinct import firsts_met  # loads NumPy, which made the columns
 
-        found = firsts_met([source for source, _ in held], [rows for _, rows in held])
+        found = firsts_met([source for source, _ in buffered], [rows for _, rows in buffered])
         if found is not None:
             yield found if member is None else found.members[member]
             return
-    yield by_items(chain(_drained(held), batches))
+    yield by_items(chain(_drained(buffered), batches))
 
 
-def _drained(held: deque[Any]) -> Iterator[Any]:
-    while held:
-        yield held.popleft()
+def _drained(buffered: deque[Any]) -> Iterator[Any]:
+    while buffered:
+        yield buffered.popleft()
 
 
 @record(slots=False)
@@ -384,19 +384,19 @@ def back_in_order(batches: Iterator[Any], task: Task) -> Iterator[Any]:
 
 
 def _in_order(batches: Iterator[Any], task: Task) -> Iterator[Block]:
-    held = deque[Any]()
+    buffered = deque[Any]()
     for batch in batches:
-        held.append(batch)
+        buffered.append(batch)
         if isinstance(batch, list) or task.bound.exceeded():
             break
     else:
-        if not held:
+        if not buffered:
             return
         from dstream.operators.columns.distinct import in_places  # loads NumPy, which made the columns
 
-        found = in_places(held)
+        found = in_places(buffered)
         if found is not None:
             yield found
             return
-    items = (batch if isinstance(batch, list) else given(batch) for batch in chain(_drained(held), batches))
+    items = (batch if isinstance(batch, list) else given(batch) for batch in chain(_drained(buffered), batches))
     yield in_place_order(chain.from_iterable(items), task)

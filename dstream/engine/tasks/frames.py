@@ -29,7 +29,7 @@ def rows_of_frame(batch: pa.RecordBatch, schema: Any) -> list[Any]:
     import pyarrow as pa
 
     columns = [_in_utc(column) for column in batch.columns]
-    table = pa.Table.from_arrays(columns, [str(place) for place in range(len(columns))])
+    table = pa.Table.from_arrays(columns, [str(index) for index in range(len(columns))])
     if not columns:
         # Without columns, only the batch has the number of rows.
         table = pa.Table.from_batches([batch])
@@ -48,8 +48,8 @@ def _refuse_unread(column: pa.Array, name: str, error: Exception) -> None:
     Raises:
         SourceError: there is one.
     """
-    for place in range(len(column)):
-        one = column.slice(place, 1)
+    for index in range(len(column)):
+        one = column.slice(index, 1)
         try:
             one.to_pylist()
         except (ArithmeticError, ValueError) as problem:
@@ -111,12 +111,16 @@ def values_of_frame(batch: pa.RecordBatch, schema: Any) -> list[list[Any]]:
     """
     from pyspark.sql.types import StructType
 
-    places = [place for place, field in enumerate(schema.fields) if not _is_of_arrow(field.dataType)]
-    rows = rows_of_frame(batch.select(places), StructType([schema[place] for place in places])) if places else []
-    of_spark = {place: [_plain(row[number]) for row in rows] for number, place in enumerate(places)}
+    positions = [position for position, field in enumerate(schema.fields) if not _is_of_arrow(field.dataType)]
+    rows = (
+        rows_of_frame(batch.select(positions), StructType([schema[position] for position in positions]))
+        if positions
+        else []
+    )
+    of_spark = {position: [_plain(row[number]) for row in rows] for number, position in enumerate(positions)}
     return [
-        of_spark[place] if place in of_spark else _values(column, schema[place].name)
-        for place, column in enumerate(batch.columns)
+        of_spark[position] if position in of_spark else _values(column, schema[position].name)
+        for position, column in enumerate(batch.columns)
     ]
 
 

@@ -139,25 +139,25 @@ class AccumulateAcross:
 
     def __call__(self, rows: Iterator[Row], task: StageTask) -> Iterator[Row]:
         following = self.bordering.kind.following
-        waiting: deque[Row | _Border] = deque()
+        pending: deque[Row | _Border] = deque()
         last: _Border | None = None
         seen = 0
         for row in rows:
             if row.sequence != _ENDS:
-                waiting.append(row)
+                pending.append(row)
             else:
                 size, count, *ends = loads(row.payload)
                 head, tail = ends[:count], ends[count:]
-                waiting.extend(() if last is None else (last,))
-                for border in waiting:
+                pending.extend(() if last is None else (last,))
+                for border in pending:
                     if isinstance(border, _Border):
                         border.behind += head[: following - len(border.behind)]
                 last = _Border(row.source, tail, seen == 0 and len(tail) == size) if size else None
                 seen += size
             # In order: rows after a border wait until its next items have arrived.
-            while waiting and (isinstance(waiting[0], Row) or len(waiting[0].behind) == following):
-                yield from self._written(waiting.popleft(), task)
-        for each in (*waiting, *(() if last is None else (last,))):
+            while pending and (isinstance(pending[0], Row) or len(pending[0].behind) == following):
+                yield from self._written(pending.popleft(), task)
+        for each in (*pending, *(() if last is None else (last,))):
             yield from self._written(each, task)
 
     def _written(self, each: Row | _Border, task: StageTask) -> Iterator[Row]:

@@ -92,21 +92,21 @@ class _Routing:
     def placed(self, blocks: Iterator[GraphBlock]) -> Iterator[tuple[int, Any]]:
         """Yield (target, block), and for a processor (target, arrival)."""
         for block in blocks:
-            way = self.sink.edges.get(block.outlet)
-            if way is None:
+            edge = self.sink.edges.get(block.outlet)
+            if edge is None:
                 outlet = self.sink.results[block.outlet]
                 yield self.sink.targets - 1, GraphBlock(outlet, block.sender, _travelling(block.items))
                 continue
-            router = self.routers.get(block.outlet) or self._begin(block, way)
-            with naming(way.step):
+            router = self.routers.get(block.outlet) or self._begin(block, edge)
+            with naming(edge.step):
                 routed = router.route(block.items)
             for target, items in routed:
-                yield way.behind + target, GraphArrival(way.inlet, block.sender, target, _travelling(items))
+                yield edge.behind + target, GraphArrival(edge.inlet, block.sender, target, _travelling(items))
 
-    def _begin(self, block: GraphBlock, way: EdgeToPart) -> EdgeRouter:
-        made = self.routers[block.outlet] = router_of(way.edge, block.sender, way.senders, way.processors)
-        for target in range(way.behind, way.behind + way.processors):
-            self.sources.setdefault(target, way.source + block.sender)
+    def _begin(self, block: GraphBlock, edge: EdgeToPart) -> EdgeRouter:
+        made = self.routers[block.outlet] = router_of(edge.edge, block.sender, edge.senders, edge.processors)
+        for target in range(edge.behind, edge.behind + edge.processors):
+            self.sources.setdefault(target, edge.source + block.sender)
         return made
 
 

@@ -132,7 +132,7 @@ class RouteEvenly:
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         first, total = self.before[task.partition], self.before[-1]
-        placed = ((place * self.targets // total, item) for place, item in enumerate(items, first))
+        placed = ((position * self.targets // total, item) for position, item in enumerate(items, first))
         yield from Router(self.targets, task).rows(placed)
 
 
@@ -148,10 +148,10 @@ class RouteByPlaceAmongAll:
     targets: int
 
     def __call__(self, items: Iterator[tuple[int, Any]], task: StageTask) -> Iterator[Row]:
-        yield from Router(self.targets, task).rows((self._target(place), item) for place, item in items)
+        yield from Router(self.targets, task).rows((self._target(position), item) for position, item in items)
 
-    def _target(self, place: int) -> int:
-        return min(place * self.targets // self.wanted, self.targets - 1) if self.wanted else 0
+    def _target(self, position: int) -> int:
+        return min(position * self.targets // self.wanted, self.targets - 1) if self.wanted else 0
 
 
 @record(slots=False)
@@ -342,15 +342,15 @@ class _ColumnRouter:
         """Take columns, each line of which is sent to the target of its key; yield full batches."""
         targets = len(self._held)
         self._batcher.begin([column[:1] for column in columns])
-        places = [number % targets for number in stable_hashes(keys)]
-        for held in self._held:
-            held += ([] for _ in columns[len(held) :])
+        targets_of_keys = [number % targets for number in stable_hashes(keys)]
+        for buffered in self._held:
+            buffered += ([] for _ in columns[len(buffered) :])
         for number, column in enumerate(columns):
             # One look-up of a method for each target, not for each value.
-            takers = [held[number].append for held in self._held]
-            for place, value in zip(places, column, strict=True):
+            takers = [buffered[number].append for buffered in self._held]
+            for place, value in zip(targets_of_keys, column, strict=True):
                 takers[place](value)
-        yield from (self._row(target) for target, held in enumerate(self._held) if len(held[0]) >= self.count)
+        yield from (self._row(target) for target, buffered in enumerate(self._held) if len(buffered[0]) >= self.count)
         if self._growth.exceeded():
             yield from self.rest()
             self._growth.start()
@@ -374,7 +374,7 @@ class _ColumnRouter:
 
     def rest(self) -> Iterator[Row]:
         """Yield the batches that are not full; columns of another number may follow."""
-        yield from (self._row(target) for target, held in enumerate(self._held) if any(held))
+        yield from (self._row(target) for target, buffered in enumerate(self._held) if any(buffered))
         self._held = [[] for _ in self._held]
 
     def _row(self, target: int) -> Row:

@@ -100,7 +100,7 @@ COUNTS = -8
 """The channel of the number of rows that a task has sent to a target, after all of them; only epochs use it."""
 
 STORED = -9
-"""The channel of a row whose own channel is in its payload, with the position in a file of its own payload."""
+"""The channel of a row whose own channel is in its payload, with the position of its payload in a file."""
 
 LARGEST = 2**31 - 2**20
 """The most bytes that a payload may have in any memory: Arrow and Java count less than 2 GiB in an array."""
@@ -170,8 +170,8 @@ def to_record_batch(row: Row) -> pa.RecordBatch:
     import pyarrow as pa
 
     schema, payload = arrow_schema(), pa.py_buffer(row.payload)
-    places = zip(schema.types, _FORMS, row[:-1], strict=False)
-    arrays = [pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(form.pack(value))]) for kind, form, value in places]
+    numbers = zip(schema.types, _FORMS, row[:-1], strict=False)
+    arrays = [pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(form.pack(value))]) for kind, form, value in numbers]
     borders = pa.py_buffer(_BORDERS.pack(0, payload.size))
     arrays.append(pa.Array.from_buffers(schema.types[-1], 1, [None, borders, payload]))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -183,8 +183,8 @@ _FORMS = (_INT, _INT, _LONG, _INT, _INT)
 
 def from_record_batch(batch: pa.RecordBatch) -> Iterator[Row]:
     """Yield the rows of an Arrow batch; payloads are views, not copies."""
-    places = zip(*(batch.column(name).to_pylist() for name in Row._fields[:-1]), strict=True)
-    for (target, source, sequence, channel, size), payload in zip(places, batch.column("payload"), strict=True):
+    numbers = zip(*(batch.column(name).to_pylist() for name in Row._fields[:-1]), strict=True)
+    for (target, source, sequence, channel, size), payload in zip(numbers, batch.column("payload"), strict=True):
         yield Row(target, source, sequence, channel, size, payload.as_buffer())
 
 
@@ -203,7 +203,7 @@ def arrow_schema() -> pa.Schema:
     return pa.schema(list(zip(Row._fields, kinds, strict=True)))
 
 
-class _Place(NamedTuple):
+class _FileRange(NamedTuple):
     """The location of the payload of a row."""
 
     path: str
@@ -251,10 +251,10 @@ class Storing:
                 if file is None:
                     file = self._opened()
                     stack.callback(_close, file)
-                place = _Place(file.name, file.tell(), size)
+                location = _FileRange(file.name, file.tell(), size)
                 self._write(file, row.payload)
                 # The channel is inside: it may be one of any step, and this one decides how to read the payload.
-                yield row._replace(channel=STORED, payload=dumps((row.channel, place)))
+                yield row._replace(channel=STORED, payload=dumps((row.channel, location)))
             # A full disk is detected here at the latest, while the task can still fail.
             if file is not None:
                 self._write(file, b"", is_last=True)
@@ -290,14 +290,14 @@ def handed_on(row: Row) -> Row:
     """Return a row as the driver hands it on: with its own channel, and its payload or the location of that."""
     if row.channel != STORED:
         return row._replace(payload=bytes(row.payload))
-    channel, place = loads(row.payload)
+    channel, location = loads(row.payload)
     # The bytes remain in the file, from which the receiving task reads them: see `whole`.
-    return row._replace(channel=channel, payload=place)
+    return row._replace(channel=channel, payload=location)
 
 
 def is_stored(row: Row) -> bool:
     """Return whether the payload of a row that was handed on is in a file."""
-    return isinstance(row.payload, _Place)
+    return isinstance(row.payload, _FileRange)
 
 
 def whole(row: Row) -> Row:
@@ -396,10 +396,10 @@ class ExpectedRows:
                 continue
             reported += 1
             for (source, channel), number in loads(row.payload).items():
-                sent[source] += number if self._is_wanted(channel) else 0
+                sent[source] += number if self._is_expected(channel) else 0
         check_arrived(reported, self.tasks, sent, arrived, self.step)
 
-    def _is_wanted(self, channel: int) -> bool:
+    def _is_expected(self, channel: int) -> bool:
         return self.has_beside if channel > ITEMS else channel in self.channels
 
 

@@ -58,14 +58,14 @@ class SideRows:
         if not self._held and not self._runs:
             return iter(())
         runs, self._runs = self._runs, []
-        return heapq.merge(*runs, self._sorted(), key=_place)
+        return heapq.merge(*runs, self._sorted(), key=_order)
 
     def _sorted(self) -> list[Row]:
         rows, self._held, self._bytes = self._held, [], 0
-        return sorted(rows, key=_place)
+        return sorted(rows, key=_order)
 
 
-def _place(row: Row) -> tuple[int, int, int]:
+def _order(row: Row) -> tuple[int, int, int]:
     return row.channel, row.source, row.sequence
 
 
@@ -137,11 +137,11 @@ class StageTask:
 
     def _fewer(self, channel: int) -> int:
         """Write the rows of a channel, if they are enough; return how many it may buffer until the next check."""
-        held = self._peeked[channel]
-        self._batcher.begin(held)
-        if len(held) >= self._batcher.count or self._growth.exceeded(held):
+        buffered = self._peeked[channel]
+        self._batcher.begin(buffered)
+        if len(buffered) >= self._batcher.count or self._growth.exceeded(buffered):
             self._flush(channel)
-        return min(self._batcher.count, len(held) + _UNSEEN)
+        return min(self._batcher.count, len(buffered) + _UNSEEN)
 
     def at_end(self, close: Callable[[], object]) -> None:
         """Call `close` when the task ends, however it ends."""

@@ -69,15 +69,15 @@ class WriteParts:
     size: int
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-        part = held = waiting = 0
+        part = buffered = pending = 0
         for row in WriteItems()(items, task):
-            if held >= self.size:
-                part, held = part + 1, 0
-            held += len(row.payload)
-            waiting += len(row.payload) if part else 0
+            if buffered >= self.size:
+                part, buffered = part + 1, 0
+            buffered += len(row.payload)
+            pending += len(row.payload) if part else 0
             yield row._replace(target=part)
         if part:
-            yield Row(0, task.partition, waiting, WAITING, part, b"")
+            yield Row(0, task.partition, pending, WAITING, part, b"")
 
 
 @record(slots=False)
@@ -183,26 +183,26 @@ class WriteEach:
     branches: tuple[Branch, ...]
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-        waiting = [WriterBuffer() for _ in self.branches[1:]]
-        coming = chain.from_iterable(self._divided(items, waiting, task))
+        pending = [WriterBuffer() for _ in self.branches[1:]]
+        coming = chain.from_iterable(self._divided(items, pending, task))
         for target, branch in enumerate(self.branches):
-            given = iter(waiting[target - 1]) if target else coming
+            given = iter(pending[target - 1]) if target else coming
             receipts = written(branch.writer, branch.step, given, task)
             for number, (size, data) in enumerate(Batcher().batches(receipts)):
                 yield Row(target, task.partition, number, ITEMS, size, data)
             deque(coming, maxlen=0)  # A writer may stop before the last item, but the others need all of theirs.
 
-    def _divided(self, items: Iterator[Any], waiting: list[WriterBuffer], task: StageTask) -> Iterator[Iterator[Any]]:
+    def _divided(self, items: Iterator[Any], pending: list[WriterBuffer], task: StageTask) -> Iterator[Iterator[Any]]:
         """Yield the first branch's results for a few items at a time; buffer the results of the other branches."""
         branches: list[list[Op]] = []
         few, pace = 1, BatchPace(_CHUNK)
         while some := list(islice(items, 1)):
             # Services begin with the first item.
             branches = branches or [ops_in_task(branch.ops, task) for branch in self.branches]
-            yield run_branches(branches, chain(some, islice(items, few - 1)), [each.taker for each in waiting])
+            yield run_branches(branches, chain(some, islice(items, few - 1)), [each.taker for each in pending])
             few = pace.look()
             if task.bound.exceeded():
-                for each in waiting:
+                for each in pending:
                     each.to_disk()
                 task.bound.spilled()
 
@@ -226,8 +226,8 @@ class WriterBuffer:
 
     def __iter__(self) -> Iterator[Any]:
         yield from self._run
-        held, self._held = self._held, []
-        yield from held
+        buffered, self._held = self._held, []
+        yield from buffered
 
 
 @record(slots=False)
@@ -260,36 +260,36 @@ class Router:
             batcher.begin([piece[0][1]])
             count = batcher.count
             for target, value in piece:
-                held = all_held[target]
-                held.append(value)
-                if len(held) >= count:
+                buffered = all_held[target]
+                buffered.append(value)
+                if len(buffered) >= count:
                     yield self._row(target)
                     count = batcher.count
             # Checked before the names are deleted: a piece can be large and must not be referenced while the next one
             # is made.
             is_much = growth.exceeded(piece)
-            del piece, value, held  # pyright: ignore[reportPossiblyUnboundVariable] (no piece is empty)
+            del piece, value, buffered  # pyright: ignore[reportPossiblyUnboundVariable] (no piece is empty)
             if is_much:
                 yield from self._few_at_a_time()
                 growth.start()
-        yield from (self._row(target) for target, held in enumerate(self._held) if held)
+        yield from (self._row(target) for target, buffered in enumerate(self._held) if buffered)
 
     def _few_at_a_time(self) -> Iterator[Row]:
         """Yield the buffers in batches of a few megabytes: containers may have grown since the last measurement."""
         for target in range(len(self._held)):
-            held, self._held[target] = self._held[target], []
-            for few in small_lists(held):
+            buffered, self._held[target] = self._held[target], []
+            for few in small_lists(buffered):
                 yield self._packed(target, few)
 
     def _row(self, target: int) -> Row:
-        held, self._held[target] = self._held[target], []
-        return self._packed(target, held)
+        buffered, self._held[target] = self._held[target], []
+        return self._packed(target, buffered)
 
-    def _packed(self, target: int, held: list[Any]) -> Row:
-        data = dumps_items(held)
-        self._batcher.learn(len(held), len(data))
+    def _packed(self, target: int, buffered: list[Any]) -> Row:
+        data = dumps_items(buffered)
+        self._batcher.learn(len(buffered), len(data))
         self._sequence += 1
-        return Row(target, self._task.partition, self._sequence, ITEMS, len(held), data)
+        return Row(target, self._task.partition, self._sequence, ITEMS, len(buffered), data)
 
 
 @record(slots=False)
@@ -393,5 +393,5 @@ class RouteByPlace:
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         # Neighbouring sources share a target, so the order of the targets is that of the sources.
-        placed = ((place[0] * self.targets // self.sources, (place, item)) for place, item in items)
+        placed = ((position[0] * self.targets // self.sources, (position, item)) for position, item in items)
         yield from Router(self.targets, task).rows(placed)

@@ -239,25 +239,25 @@ class SortAlone:
         return ColumnItems(self._blocks(items.blocks(), task))
 
     def _blocks(self, blocks: Iterator[Block], task: Task) -> Iterator[Block]:
-        held, before = deque[Any](), resident_bytes()
+        buffered, before = deque[Any](), resident_bytes()
         for block in blocks:
-            held.append(block)
+            buffered.append(block)
             # Rows in order are a copy of the columns, which are put together before.
             if isinstance(block, Sequence | Iterator) or task.bound.exceeded(2 * (resident_bytes() - before)):
                 break
         else:
-            ordered = self._in_order(held)
+            ordered = self._in_order(buffered)
             if ordered is not None:
                 yield from ordered
                 return
-        yield self.otherwise(chain.from_iterable(map(given, chain(_drained(held), blocks))), task)
+        yield self.otherwise(chain.from_iterable(map(given, chain(_drained(buffered), blocks))), task)
 
-    def _in_order(self, held: Iterable[Any]) -> Iterator[Block] | None:
+    def _in_order(self, buffered: Iterable[Any]) -> Iterator[Block] | None:
         """Return the rows of columns in order; None if Python has to compare their keys."""
         from dstream.operators.columns.ranks import column_in_order  # loads NumPy, which made the columns
 
         with naming(self.step):
-            return column_in_order(list(held), self.key, self.reverse, self.columns, self.step.label, self.looks)
+            return column_in_order(list(buffered), self.key, self.reverse, self.columns, self.step.label, self.looks)
 
 
 def merge_ranges(
@@ -270,22 +270,22 @@ def merge_ranges(
 def _merged(
     key: Callable[[Any], Any] | None, reverse: bool, step: Step, batches: Iterator[Batch], task: Task
 ) -> Iterator[Block]:
-    held = deque[Any]()
+    buffered = deque[Any]()
     for batch in batches:
-        held.append(batch)
-        if isinstance(batch, list) or batch.ranks.kind != held[0].ranks.kind or task.bound.exceeded():
+        buffered.append(batch)
+        if isinstance(batch, list) or batch.ranks.kind != buffered[0].ranks.kind or task.bound.exceeded():
             break
     else:
-        if not held:
+        if not buffered:
             return
         from dstream.operators.columns.ranks import merged_batches  # loads NumPy, which made the ranks
 
-        blocks = merged_batches(held)
+        blocks = merged_batches(buffered)
         if blocks is not None:
-            held.clear()  # The merge releases each batch after its rows were yielded.
+            buffered.clear()  # The merge releases each batch after its rows were yielded.
             yield from blocks
             return
-    yield _by_python(key, reverse, step, chain(_drained(held), batches), task)
+    yield _by_python(key, reverse, step, chain(_drained(buffered), batches), task)
 
 
 def _by_python(
@@ -296,6 +296,6 @@ def _by_python(
         yield from sorted_items(items, key, reverse, task.bound)
 
 
-def _drained(held: deque[Any]) -> Iterator[Any]:
-    while held:
-        yield held.popleft()
+def _drained(buffered: deque[Any]) -> Iterator[Any]:
+    while buffered:
+        yield buffered.popleft()

@@ -220,8 +220,8 @@ class AsOf(Pairing):
         return self.left_on if self.left_on is self.right_on and not self.has_by else None
 
     def _call(self) -> str:
-        given = ["...", *shown_keys("on", self.left_on, self.right_on)]
-        given += shown_keys("by", self.left_key, self.right_key) if self.has_by else []
-        given += [f"direction={self.direction!r}"] if self.direction != "backward" else []
-        given += [f"tolerance={self.tolerance!r}"] if self.tolerance is not None else []
-        return f".asof_join({', '.join(given)})"
+        arguments = ["...", *shown_keys("on", self.left_on, self.right_on)]
+        arguments += shown_keys("by", self.left_key, self.right_key) if self.has_by else []
+        arguments += [f"direction={self.direction!r}"] if self.direction != "backward" else []
+        arguments += [f"tolerance={self.tolerance!r}"] if self.tolerance is not None else []
+        return f".asof_join({', '.join(arguments)})"

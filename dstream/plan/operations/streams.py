@@ -117,7 +117,7 @@ class Node:
         return ()
 
     def has_order(self, inputs: Sequence[bool]) -> bool:
-        """Return whether its items have an encounter order that must be kept, from whether its inputs have one.
+        """Return whether its items have an encounter order that must be preserved, from whether its inputs have one.
 
         Raises:
             UnsupportedError: the operation does not define it.

@@ -66,19 +66,19 @@ class Code:
         ours = (name for name in _OURS if name not in self._known and _is_ours(name))
         names = {*ours, *(name.partition(".")[0] for name in list(sys.modules))} - self._known
         # A package without an `__init__.py` may be found twice in one folder.
-        places = list(dict.fromkeys(place for name in sorted(names) for place in _places(name)))
-        if places:
-            self._send(places)
+        paths = list(dict.fromkeys(path for name in sorted(names) for path in _places(name)))
+        if paths:
+            self._send(paths)
         self._known |= names
 
-    def _send(self, places: list[Path]) -> None:
+    def _send(self, paths: list[Path]) -> None:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="dstream-code-"))
             atexit.register(in_this_process(shutil.rmtree, self._folder, ignore_errors=True))
         self._zips += 1
         # Spark stores files by name: two contexts of one session must not share one.
         archive = self._folder / f"{self._folder.name}-{self._zips}.zip"
-        _write(archive, places)
+        _write(archive, paths)
         search_path = list(sys.path)
         self._send_file(str(archive))
         # A classic session puts the zip before the driver's own folders, where it would hide what the user edits (4.3).
@@ -91,7 +91,7 @@ def _places(name: str) -> Iterator[Path]:
     if name in _OURS and _is_ours(name):
         yield _home() / name
     elif isinstance(module, ModuleType):
-        yield from (place for place in _files(module) if place.exists() and _is_of_the_user(place))
+        yield from (path for path in _files(module) if path.exists() and _is_of_the_user(path))
 
 
 def _is_ours(name: str) -> bool:
@@ -112,7 +112,7 @@ def _unpacked(home: Path) -> Path:
 
     Spark sends a wheel of `--py-files` to the workers, and does not put it where they import from (4.3).
     """
-    archive = next((place for place in (home, *home.parents) if place.is_file()), None)
+    archive = next((path for path in (home, *home.parents) if path.is_file()), None)
     if archive is None:
         return home
     folder = Path(tempfile.mkdtemp(prefix="dstream-code-"))
@@ -135,30 +135,30 @@ def _files(module: ModuleType) -> Iterator[Path]:
         yield Path(os.path.abspath(str(module.__file__)))
 
 
-def _is_of_the_user(place: Path) -> bool:
-    """Return whether `place` is in a folder of the search path, and is neither installed nor of one job alone."""
-    folder = str(place.parent)
-    return not is_installed(str(place)) and folder in map(os.path.abspath, sys.path) and not is_of_a_job(folder)
+def _is_of_the_user(path: Path) -> bool:
+    """Return whether `path` is in a folder of the search path, and is neither installed nor of one job alone."""
+    folder = str(path.parent)
+    return not is_installed(str(path)) and folder in map(os.path.abspath, sys.path) and not is_of_a_job(folder)
 
 
-def _write(archive: Path, places: list[Path]) -> None:
+def _write(archive: Path, paths: list[Path]) -> None:
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as target:
-        for name, file in _files_by_name(places).items():
+        for name, file in _files_by_name(paths).items():
             target.write(file, name)
 
 
-def _files_by_name(places: list[Path]) -> dict[Path, Path]:
+def _files_by_name(paths: list[Path]) -> dict[Path, Path]:
     """Return the file of each name in the archive: a package may have one twice, and Python imports the first."""
     files: dict[Path, Path] = {}
-    for place in places:
-        for file in sorted(_contents(place)):
-            files.setdefault(file.relative_to(place.parent), file)
+    for path in paths:
+        for file in sorted(_contents(path)):
+            files.setdefault(file.relative_to(path.parent), file)
     return files
 
 
-def _contents(place: Path) -> Iterator[Path]:
+def _contents(path: Path) -> Iterator[Path]:
     """Yield the files of a package, without caches, hidden folders and data; or the one file of a module."""
-    folders = [place]
+    folders = [path]
     while folders:
         current = folders.pop()
         if current == _home() / "dstream" / "docs":

@@ -151,9 +151,9 @@ class ConnectPort:
 
     def pinned(self, frame: DataFrame) -> DataFrame:
         with _active(self.session):
-            kept: Any = frame.localCheckpoint(eager=False)
-        left_to_parent(kept._plan)  # Its end releases the rows on the server.
-        return kept  # type: ignore[no-any-return]
+            pinned_frame: Any = frame.localCheckpoint(eager=False)
+        left_to_parent(pinned_frame._plan)  # Its end releases the rows on the server.
+        return pinned_frame  # type: ignore[no-any-return]
 
     def partitions(self, pinned: DataFrame) -> int:
         """Run a job that reads the rows, which computes them."""

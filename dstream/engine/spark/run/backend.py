@@ -64,7 +64,7 @@ class KnownPlans:
         # A cache per session: a module-level cache would keep sessions alive for ever.
         remembering = functools.lru_cache(MOST_PLANS)
         self.numbers = remembering(functools.partial(_numbers, port))
-        self.places = remembering(functools.partial(_places, port))
+        self.places = remembering(functools.partial(_targets, port))
         self.carrying = remembering(functools.partial(_carrying, port, self.numbers))
 
 
@@ -72,7 +72,7 @@ def _numbers(port: Port, count: int) -> DataFrame:
     return port.session.range(0, count, 1, max(count, 1))
 
 
-def _places(port: Port, targets: int) -> Column:
+def _targets(port: Port, targets: int) -> Column:
     return port.column("target") % targets
 
 
@@ -254,15 +254,15 @@ def columns_of_spark(schema: pa.Schema) -> StructType:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     for field in schema:
-        waiting = [field.type]
-        while waiting:
-            kind = waiting.pop()
+        pending = [field.type]
+        while pending:
+            kind = pending.pop()
             if isinstance(kind, pa.BaseExtensionType) or pa.types.is_time(kind):
                 raise TypeError(_refusal(field.name, kind, "str"))
             if pa.types.is_decimal(kind) and kind.precision > _LONGEST_DECIMAL:
                 digits = f"str, or to Decimals of {_LONGEST_DECIMAL} digits at most"
                 raise TypeError(_refusal(field.name, kind, digits))
-            waiting += (kind.field(place).type for place in range(kind.num_fields))
+            pending += (kind.field(place).type for place in range(kind.num_fields))
     return from_arrow_schema(schema)
 
 

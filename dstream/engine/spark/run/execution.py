@@ -88,17 +88,17 @@ def facts_of(root: Node, runner: StageRunner, *, in_small_pieces: bool) -> Clust
         in_small_pieces: the caller's items are divided so that a task emits few items, for a loop in the caller.
     """
     backend = runner.backend
-    asked, cores = parallelism(root) or (1 if runner.options.is_one_task else None), backend.cores
+    requested, cores = parallelism(root) or (1 if runner.options.is_one_task else None), backend.cores
     bound = largest_small_side({BROADCAST: backend.setting(BROADCAST)}, backend.worker_memory)
     # A number of partitions that the user has set takes precedence.
-    few = _ITEMS_OF_A_SMALL_PIECE if in_small_pieces and asked is None else None
-    return ClusterFacts(asked or cores, cores, bound, few, backend.broadcast_limit, backend.column_mode)
+    few = _ITEMS_OF_A_SMALL_PIECE if in_small_pieces and requested is None else None
+    return ClusterFacts(requested or cores, cores, bound, few, backend.broadcast_limit, backend.column_mode)
 
 
 def largest_small_side(settings: Mapping[str, str], worker_memory: int = DEFAULT_BOUND) -> int:
     """Return how many bytes of one side of a join may travel to every task; below 0, none."""
-    largest, asked = largest_side(worker_memory), bytes_of(settings.get(BROADCAST, str(_UNSET)))
-    return largest if asked == _UNSET else min(largest, asked)
+    largest, configured = largest_side(worker_memory), bytes_of(settings.get(BROADCAST, str(_UNSET)))
+    return largest if configured == _UNSET else min(largest, configured)
 
 
 def bytes_of(text: str) -> int:

@@ -107,9 +107,8 @@ class SparkGraphRun(GraphRun):
         self._tables = PinnedTables(runner)
         self._asked: set[int] = set()  # Vertices about which a decision has requested a report.
         self._depths: dict[int, int] = {}  # The number of stages that Spark plans together for a frame.
-        self._held: list[
-            object
-        ] = []  # Objects that are looked up by `id` must stay alive, so that the id is not reused.
+        # Objects that are looked up by `id` must stay alive, so that the id is not reused.
+        self._alive: list[object] = []
 
     def flow(self, items: Items) -> OrderedSegments:
         """Return the segments of items of the graph, after running the jobs that determine them."""
@@ -191,8 +190,8 @@ class SparkGraphRun(GraphRun):
             beside.add(row)
         if self._outputs is not None:
             self._outputs.deliver(beside.in_order())
-        kept = CachedRows(rows, partitions, self._runner)
-        return CacheContent(kept, is_ordered(ask.node), is_there=self._runner.port.is_running)
+        stored = CachedRows(rows, partitions, self._runner)
+        return CacheContent(stored, is_ordered(ask.node), is_there=self._runner.port.is_running)
 
     # ----------------------------------------------------------------------------------------------------- vertices
 
@@ -201,7 +200,7 @@ class SparkGraphRun(GraphRun):
         for each in inputs_first(vertex, self._without_frame):
             if id(each) not in self._frames:
                 self._frames[id(each)] = self._made(each)
-                self._held.append(each)
+                self._alive.append(each)
         return self._frames[id(vertex)]
 
     def _without_frame(self, vertex: Vertex) -> Sequence[Vertex]:
@@ -273,7 +272,7 @@ class SparkGraphRun(GraphRun):
             frame = functools.reduce(lambda left, right: left.union(right), frames)
             frame = frame if each.targets is None else self._runner.backend.shuffled(frame, each.targets)
             self._read_frames[id(each.taken)] = frame, sent
-            self._held.append(each.taken)
+            self._alive.append(each.taken)
         frame, sent = self._read_frames[id(each.taken)]
         return Frame(frame, self._count(each), each.reader, operations_of(each.applied), sent)
 
@@ -287,7 +286,7 @@ class SparkGraphRun(GraphRun):
                 and all(self._needs_no_plan(taken.vertex, follow) for taken in each.taken)
                 and sum(map(self._tasks, each.taken)) * each.targets <= _MOST_PAIRS
             )
-            self._held.append(each.taken)
+            self._alive.append(each.taken)
         return self._come[id(each.taken)]
 
     def _brought(self, each: Rows) -> DriverRows:
@@ -317,7 +316,7 @@ class SparkGraphRun(GraphRun):
             )
             rows = last_rows(segment, vertex.output, vertex.first, runner)
             self._handed_on[id(vertex)] = list(runner.rows_to_hand_on(rows))
-            self._held.append(vertex)
+            self._alive.append(vertex)
         return self._handed_on[id(vertex)]
 
     def _sent(self, each: Rows) -> ExpectedRows | None:
@@ -339,5 +338,5 @@ class SparkGraphRun(GraphRun):
 
     def _recalled(self, recall: ReadCache, operations: tuple[Operation, ...]) -> Sequence[Segment]:
         with naming(recall.step):
-            kept: Frame = recall.items.frame(self._runner.port)
-        return (replace(kept, operations=operations),)
+            stored: Frame = recall.items.frame(self._runner.port)
+        return (replace(stored, operations=operations),)
