@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import sys
+from dataclasses import dataclass
+from fractions import Fraction
 
 import pytest
 
@@ -113,3 +116,18 @@ def test_lines_are_parsed_together_up_to_one_that_is_bad(tmp_path):
     with pytest.raises(SourceError, match="line 201"):
         next(blocks)
     assert not hasattr(pairs, "read_blocks")
+
+
+@dataclass
+class _Ratio:
+    n: Fraction
+
+
+@pytest.mark.parametrize(("kinds", "line"), [((), "[%s]"), ((_Ratio,), '{"n": "%s"}')])
+def test_json_lines_names_the_limit_of_digits(tmp_path, kinds, line):
+    """An int of more digits than Python reads, as a number and within a string: the message names the limit."""
+    (tmp_path / "a").write_text(line % ("1" * 5000))
+    [split] = json_lines(tmp_path, *kinds).splits(1)
+
+    with pytest.raises(SourceError, match=rf"\(Exceeds the limit \({sys.get_int_max_str_digits()} digits\)"):
+        list(split.read())
