@@ -116,9 +116,9 @@ class Step:
         location = f" at {self.where}" if self.where else ""
         return f"step {self.position} of {self.total}: {self.label}{location}"
 
-    def guard(self, fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Return `fn` so that its exceptions name this step and the item."""
-        return _Guarded(self, fn)
+    def guard(self, fn: Callable[[Any], Any], *, is_predicate: bool = False) -> Callable[[Any], Any]:
+        """Return `fn` so that its exceptions, and that of the truth of a predicate, name this step and the item."""
+        return _Guarded(self, fn, is_predicate)
 
 
 NO_CALL = Step("")
@@ -148,6 +148,7 @@ class _Guarded:
 
     step: Step
     fn: Callable[[Any], Any]
+    is_predicate: bool
 
     def __call__(self, item: Any) -> Any:
         try:
@@ -155,6 +156,7 @@ class _Guarded:
             # This runs for each item, and a look at the type is much cheaper than the check.
             if type(result) not in _USUAL:
                 refuse_awaitable(result)
+                return bool(result) if self.is_predicate else result
             return result
         except StopIteration as error:
             # What iterates would take it for the end of the items.

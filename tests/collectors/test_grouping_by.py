@@ -190,7 +190,7 @@ TRUTHS = {
     "filtering": lambda stream, truth: stream.collect(filtering(truth, to_list())),
     "filter": lambda stream, truth: stream.filter(truth).to_list(),
     "take_while": lambda stream, truth: stream.take_while(truth).to_list(),
-    "drop_while": lambda stream, truth: stream.drop_while(lambda n: not truth(n)).to_list(),
+    "drop_while": lambda stream, truth: stream.drop_while(truth).to_list(),
     "all_match": lambda stream, truth: stream.all_match(truth),
 }
 

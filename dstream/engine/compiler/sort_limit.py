@@ -105,7 +105,7 @@ def _(node: TakeWhile | DropWhile, inputs: Sequence[Items], compiling: Compiling
     is_rest = isinstance(node, DropWhile)
 
     def wide() -> Wide:
-        sink = WritePrefix(node.step.guard(node.predicate), keep_rest=is_rest)
+        sink = WritePrefix(node.step.guard(node.predicate, is_predicate=True), keep_rest=is_rest)
         return IncrementalScan(node, FromMark() if is_rest else UpToMark(), sink, decided=decided)
 
     decided = called_by(node, compiling.facts)

@@ -282,7 +282,7 @@ def _skip(count: int, items: Iterator[Any], task: Task) -> Iterator[Any]:
 
 @operation.register
 def _(node: TakeWhile) -> Operation:
-    return functools.partial(_take_while, node.step.guard(node.predicate))
+    return functools.partial(_take_while, node.step.guard(node.predicate, is_predicate=True))
 
 
 def _take_while(predicate: Callable[[Any], object], items: Iterator[Any], task: Task) -> Iterator[Any]:
@@ -291,7 +291,7 @@ def _take_while(predicate: Callable[[Any], object], items: Iterator[Any], task: 
 
 @operation.register
 def _(node: DropWhile) -> Operation:
-    return functools.partial(_drop_while, node.step.guard(node.predicate))
+    return functools.partial(_drop_while, node.step.guard(node.predicate, is_predicate=True))
 
 
 def _drop_while(predicate: Callable[[Any], object], items: Iterator[Any], task: Task) -> Iterator[Any]:
