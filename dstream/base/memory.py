@@ -13,12 +13,14 @@ import gc
 import os
 import resource
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from time import perf_counter
 from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 __all__ = [
     "DEFAULT_BOUND",
@@ -32,6 +34,7 @@ __all__ = [
     "give_back_large_blocks",
     "holding",
     "largest_side",
+    "occupied_before",
     "pieces",
     "resident_bytes",
     "size_of",
@@ -386,7 +389,7 @@ _NEVER = 2**30
 _LEAST_GROWTH = 32 * 2**20
 
 
-@dataclass
+@dataclass(eq=False)
 class Bound:
     """Memory bound of an operation, checked once for every few hundred items.
 
@@ -398,13 +401,18 @@ class Bound:
 
     Attributes:
         bytes: how many bytes the process may occupy.
-        before: the bytes that it occupied before the run, which do not count.
+        before: the bytes that it occupied before the run, which do not count; see `occupied_before`.
     """
 
     bytes: int = DEFAULT_BOUND
     before: int = 0
     _mark: int = field(init=False, default=0)
     _is_exceeded: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        if self.before:
+            with _lock:
+                _of_runs.add(self)
 
     def exceeded(self, coming: int = 0) -> bool:
         """Return whether this process occupies more than it may, or would with `coming` bytes more."""
@@ -425,3 +433,17 @@ class Bound:
             gc.collect()
             give_back()
         self._mark = max(self._mark, resident_bytes() + _LEAST_GROWTH // 2)
+
+
+def occupied_before() -> int:
+    """Return the memory that does not count for a run that begins in this process.
+
+    It is what the process occupied before the oldest run that has not ended, or whose items are cached: the buffers of
+    all of them together have one bound.
+    """
+    with _lock:
+        return min((resident_bytes(), *(bound.before for bound in _of_runs)))
+
+
+_lock = threading.Lock()
+_of_runs: WeakSet[Bound] = WeakSet()

@@ -26,7 +26,7 @@ from dstream.collectors.arguments import (
     shown,
 )
 from dstream.collectors.arithmetic import counting
-from dstream.collectors.batches import batches, kinds
+from dstream.collectors.batches import batches
 from dstream.collectors.containers import to_list
 from dstream.collectors.groups import (
     AnyKeys,
@@ -41,7 +41,7 @@ from dstream.collectors.groups import (
     with_canonical_keys,
 )
 from dstream.errors import NullElementError
-from dstream.failures.attribution import each
+from dstream.failures.attribution import satisfied
 from dstream.keys import are_canonical
 from dstream.spi import Characteristics, Collector
 from dstream.values import Optional
@@ -263,13 +263,7 @@ def _divide_all(
     predicate: Callable[[Any], object], downstream: Downstream, sides: Groups, items: Iterable[Any]
 ) -> Groups:
     for batch in batches(items):
-        passes = each(predicate, batch)
-        if kinds(passes) != {bool}:  # Their truth is asked once, item by item, since it may fail.
-            passes = each(_truth, batch, passes)
+        passes = satisfied(predicate, batch)
         sides[True] = downstream.accumulated(sides[True], list(compress(batch, passes)))
         sides[False] = downstream.accumulated(sides[False], list(compress(batch, map(not_, passes))))
     return sides
-
-
-def _truth(value: object, item: object) -> bool:
-    return bool(value)

@@ -79,19 +79,19 @@ class LazyStage(FlowingStage[T, B]):
         return self._made("filter", self._stream().filter(predicate))
 
     def flat_map(self, fn: Callable[[T], Iterable[U] | None]) -> Stage[U, B]:
-        """Replace each item by all that `fn(item)` returns: any iterable or stream; None is an empty one."""
+        """Replace each item by the items of `fn(item)`: any iterable or stream; None is an empty one."""
         return self._made("flat_map", self._stream().flat_map(fn))
 
     def flat_map_to_int(self, fn: Callable[[T], Iterable[int] | None]) -> Stage[int, B]:
-        """Replace each item by all the ints that `fn(item)` returns."""
+        """Replace each item by the ints of `fn(item)`."""
         return self._made("flat_map_to_int", self._stream().flat_map_to_int(fn))
 
     def flat_map_to_long(self, fn: Callable[[T], Iterable[int] | None]) -> Stage[int, B]:
-        """Replace each item by all the ints that `fn(item)` returns."""
+        """Replace each item by the ints of `fn(item)`."""
         return self._made("flat_map_to_long", self._stream().flat_map_to_long(fn))
 
     def flat_map_to_double(self, fn: Callable[[T], Iterable[float] | None]) -> Stage[float, B]:
-        """Replace each item by all the numbers that `fn(item)` returns, as floats."""
+        """Replace each item by the numbers of `fn(item)`, as floats."""
         return self._made("flat_map_to_double", self._stream().flat_map_to_double(fn))
 
     @overload

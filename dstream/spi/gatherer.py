@@ -13,7 +13,6 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from dstream.base.functions import refuse_awaitable
 from dstream.base.records import record
-from dstream.failures import shown
 from dstream.spi.sink import Sink
 from dstream.values.user_functions import refuse_one_that_would_not_run, shown_function
 
@@ -120,8 +119,7 @@ class Gatherer(Generic[T, A, R]):
         Args:
             initializer: makes the state; without it the state is None.
             integrator: `integrator(state, item, downstream)` changes the state, calls `downstream.push(item)` any
-                number of times, and returns False to stop, also that of NumPy; True or None continues, and any other
-                result is a TypeError.
+                number of times, and returns False to stop, also that of NumPy.
             combiner: `combiner(left, right)` changes `left` or returns the state of both.
             finisher: `finisher(state, downstream)` pushes the remaining items at the end of the input, or when the
                 integrator stopped.
@@ -372,18 +370,13 @@ class Integration(Generic[T, A, R]):
 
 
 def accepts_more(answer: Any) -> bool:
-    """Return whether the result of an integrator continues the stream: True and None do, False ends it.
-
-    Raises:
-        TypeError: it is none of them and no bool of NumPy, such as the 0 of an integrator that counts.
-    """
+    """Return whether the result of an integrator continues the stream: all do but False, also that of NumPy."""
     if answer is None or answer is True or answer is False:
         return answer is not False
     refuse_awaitable(answer)
     # A comparison of NumPy's numbers is one; NumPy before 2.0 names it `bool_`. It is not imported for this.
-    if type(answer).__module__ == "numpy" and type(answer).__name__ in ("bool", "bool_"):
-        return bool(answer)
-    raise TypeError(f"an integrator must return True, False or None, not {shown(answer)}")
+    is_bool = type(answer).__module__ == "numpy" and type(answer).__name__ in ("bool", "bool_")
+    return bool(answer) if is_bool else True
 
 
 def finished(gatherer: Gatherer[Any, A, R], state: A) -> list[R]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from dstream.errors import SourceError
@@ -71,9 +71,9 @@ class Split(Protocol[T_co]):
 def yields_its_items(split: Split[Any]) -> bool:
     """Return whether `read` yields the members of the attribute `items`, so that an engine may take them from there.
 
-    A class has an attribute of this name if so. A subclass may override `read`, so it does not inherit it.
+    A dataclass has an attribute of this name if so. A subclass may override `read`, so it does not inherit it.
     """
-    return bool(vars(type(split)).get("yields_its_items"))
+    return bool(vars(type(split)).get("yields_its_items")) and is_dataclass(split)
 
 
 @runtime_checkable

@@ -193,6 +193,20 @@ class OfPeers:
         return [Doubled(list(range(3000)))]
 
 
+class Declared(Doubled):
+    """A class that says so of its items, and is no dataclass."""
+
+    yields_its_items = True
+
+
+class OfDeclared(OfPeers):
+    """A source of such splits."""
+
+    def splits(self, parallelism):
+        """Return one split."""
+        return [Declared(list(range(3000)))]
+
+
 class Negated(ItemsSplit):
     """A subclass of a split of the library that overrides its reader."""
 
@@ -209,7 +223,7 @@ class OfSubclasses(OfPeers):
         return [Negated(list(range(3000)))]
 
 
-@pytest.mark.parametrize(("source", "factor"), [(OfPeers(), 2), (OfSubclasses(), -1)])
+@pytest.mark.parametrize(("source", "factor"), [(OfPeers(), 2), (OfDeclared(), 2), (OfSubclasses(), -1)])
 def test_splits_are_read_by_their_reader(source, factor):
     """A source of the user's may have an attribute of the name of one of the library."""
     expected = [factor * n for n in range(3000)]

@@ -203,6 +203,27 @@ def test_a_result_without_truth_fails_at_its_item(engine, ends):
     assert failure(caught.value).item == 2
 
 
+class Toggled:
+    """A predicate that returns itself, whose truth is that of its last item."""
+
+    is_true = False
+
+    def __bool__(self):
+        return self.is_true
+
+    def __call__(self, item):
+        self.is_true = item % 3 == 0
+        return self
+
+
+@pytest.mark.parametrize("collector", [partitioning_by, filtering])
+def test_the_truth_of_a_result_is_asked_before_the_next_item(engine, collector):
+    """A predicate may return one object again and again."""
+    found = engine.stream(range(3000), 1).collect(collector(Toggled(), counting()))
+
+    assert found == ({False: 2000, True: 1000} if collector is partitioning_by else 1000)
+
+
 def test_partitioning_asks_for_each_truth_once():
     """Results that are no bools divide by their truth, as in `filter`."""
     assert partitioning_by(lambda n: n % 3).collect([1, 2, 3]) == {False: [3], True: [1, 2]}

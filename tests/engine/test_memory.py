@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+from weakref import WeakSet
 
 import psutil
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import dstream.base.memory as memory
 from collectors import grouping_by
 from dstream.base.memory import Bound, holding, resident_bytes
+from dstream.operators.rows.caches import CachedItems
 from dstream.operators.rows.spill import partial_groups
 
 MB = 2**20
@@ -84,6 +86,19 @@ def test_a_program_that_has_data_of_its_own_spills_at_the_bound(engine):
     result = subprocess.run([sys.executable, "-c", _PROGRAM_WITH_DATA, engine], capture_output=True, text=True)
 
     assert (result.stdout, result.stderr) == ("False True\n", "")
+
+
+def test_what_other_runs_hold_counts(monkeypatch):
+    """A run that begins beside another one, or beside a cache, counts from what was there before both."""
+    monkeypatch.setattr(memory, "_of_runs", WeakSet())
+    monkeypatch.setattr(memory, "resident_bytes", lambda: 300 * MB)
+    cached = CachedItems(range(10), Bound(100 * MB, memory.occupied_before()))
+    monkeypatch.setattr(memory, "resident_bytes", lambda: 390 * MB)
+
+    assert memory.occupied_before() == 300 * MB
+    assert list(cached) == list(range(10))
+    del cached
+    assert memory.occupied_before() == 390 * MB
 
 
 def test_what_is_to_come_counts_as_held(monkeypatch):

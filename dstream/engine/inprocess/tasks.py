@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from dstream.base.by_value import dumps_with_shared, loads_with_shared
 from dstream.base.functions import refuse_awaitable
-from dstream.base.memory import BatchIterator, Bound, resident_bytes
+from dstream.base.memory import BatchIterator, Bound, occupied_before
 from dstream.engine.calls import Cancellation
 from dstream.engine.dead_letters import RecoveryReport
 from dstream.engine.tasks.process import Payloads
@@ -49,7 +49,7 @@ class SharedByTasks:
         items: the number of items that ended tasks have read.
         services: those that tasks share.
         tables: the right sides of hash joins, by the names under which they were sent.
-        occupied_before: how many bytes the process occupied when the run began.
+        occupied_before: the memory that the bound of the run does not count.
     """
 
     worker_memory: int
@@ -63,7 +63,7 @@ class SharedByTasks:
     items: int = 0
     services: TaskServices = field(default_factory=TaskServices)
     tables: dict[str, LookupTable] = field(default_factory=dict)
-    occupied_before: int = field(default_factory=resident_bytes)
+    occupied_before: int = field(default_factory=occupied_before)
 
     def bound(self) -> Bound:
         """Return the memory bound of an operation outside of the tasks."""

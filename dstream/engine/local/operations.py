@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from itertools import chain
 from typing import Any
 
-from dstream.base.memory import Bound, resident_bytes
+from dstream.base.memory import Bound, occupied_before
 from dstream.base.threads import closing, closing_with
 from dstream.engine.calls import Call, Cancellation, Progress
 from dstream.engine.dead_letters import RecoveryReport
@@ -80,7 +80,7 @@ class LocalTask:
         self._has_an_end = (
             self._recovered is not None or not kinds.isdisjoint(_ENDING) or any(True for _ in served_steps(operations))
         )
-        self.bound = Bound(worker_memory, resident_bytes())
+        self.bound = Bound(worker_memory, occupied_before())
         self.broadcast_limit = broadcast_limit
         self.caches = caches
         self.operation = progress.begin(self._facts)

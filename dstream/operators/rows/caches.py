@@ -106,6 +106,7 @@ class CachedItems(HeldByContext):
     """Items that can be read again and again, by several readers at a time."""
 
     def __init__(self, items: Iterable[Any], bound: Bound) -> None:
+        self._bound = bound  # As long as it exists, later runs count these items, too.
         self._held: list[Any] = []
         self._places: list[tuple[int, int]] = []
         self._file: IO[bytes] | None = None

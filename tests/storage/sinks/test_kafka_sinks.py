@@ -194,7 +194,8 @@ class Fenced:
 def test_a_producer_that_loses_why_it_was_cut_off_is_asked_again():
     """The error of a client and the report of a message may meet, and one takes the other away."""
     settings = kafka_settings.KafkaSettings((("bootstrap.servers", "127.0.0.1:1"),))
-    handing = MessageProducer(SimpleNamespace(producer=Fenced(), said=""), settings, "sales", "to_kafka('sales')")
+    client = SimpleNamespace(producer=Fenced(), last_error="")
+    handing = MessageProducer(client, settings, "sales", "to_kafka('sales')")
     with pytest.raises(SinkTakenError, match=r"to_kafka\('sales'\).*fenced by a newer one"):
         handing.finish()
 
@@ -229,7 +230,9 @@ class Purging(Fenced):
 def test_messages_that_are_thrown_away_are_not_the_reason():
     """Why a producer was cut off is known a moment later."""
     settings = kafka_settings.KafkaSettings((("bootstrap.servers", "127.0.0.1:1"),))
-    handing = MessageProducer(SimpleNamespace(producer=Purging(), said=""), settings, "sales", "to_kafka('sales')")
+    handing = MessageProducer(
+        SimpleNamespace(producer=Purging(), last_error=""), settings, "sales", "to_kafka('sales')"
+    )
     handing.give([(None, b"x", [])])
     with pytest.raises(SinkTakenError, match=r"to_kafka\('sales'\).*fenced by a newer one"):
         handing.finish()
@@ -352,7 +355,9 @@ class Forgetful:
 def test_a_message_without_a_report_is_not_taken_for_sent():
     """Nobody knows whether it has arrived, so the job starts again."""
     settings = kafka_settings.KafkaSettings((("bootstrap.servers", "127.0.0.1:1"),))
-    handing = MessageProducer(SimpleNamespace(producer=Forgetful(), said=""), settings, "sales", "to_kafka('sales')")
+    handing = MessageProducer(
+        SimpleNamespace(producer=Forgetful(), last_error=""), settings, "sales", "to_kafka('sales')"
+    )
     handing.give([(None, b"a", None), (None, b"b", None)])
     with pytest.raises(SinkUnavailableError, match=r"to_kafka\('sales'\).*does not say what became of 1 messages"):
         handing.finish()
