@@ -110,7 +110,7 @@ def _dispatch_table() -> dict[Any, Any]:
     """Return the reducers of cloudpickle, and those that are registered now."""
     global _flattened
     registered, reducers = _flattened
-    maps = cloudpickle.Pickler.dispatch_table.maps
+    maps = cloudpickle.Pickler.dispatch_table.maps  # pyright: ignore[reportAttributeAccessIssue]
     if registered != maps:
         registered = list(map(dict, maps))
         reducers = {kind: reducer for each in reversed(registered) for kind, reducer in each.items()}

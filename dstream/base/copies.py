@@ -250,7 +250,7 @@ def _are_frozen(kind: Any, values: list[Any], levels: int) -> bool:
         return _are_immutable(lambda: chain.from_iterable(values), levels)
     if not _is_frozen(kind):
         return False
-    names = [each.name for each in dataclasses.fields(kind)]
+    names = [each.name for each in dataclasses.fields(kind)]  # pyright: ignore[reportArgumentType]
     return _has_fields_alone(kind, set(names), values) and _are_fields_immutable(names, values, levels)
 
 

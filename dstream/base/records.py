@@ -83,12 +83,13 @@ def _made(cls: Any, slots: bool, eq: bool, shown: bool) -> Any:
         made.__eq__ = _equality([each.name for each in fields if each.compare])
     if eq and not has_hash:
         hashed = _hash([each.name for each in fields if (each.compare if each.hash is None else each.hash)])
-        made.__hash__ = remembered(hashed) if issubclass(made, Remembering) else hashed
+        own_hash = remembered(hashed) if issubclass(made, Remembering) else hashed
+        made.__hash__ = own_hash  # pyright: ignore[reportAttributeAccessIssue]
     if shown and not has_repr:
         made.__repr__ = _shown
     if slots and not has_state:
         # A list, as the state of a frozen dataclass, which is shorter than the names with the values.
-        made.__getstate__, made.__setstate__ = _state, _set_state
+        made.__getstate__, made.__setstate__ = _state, _set_state  # pyright: ignore[reportAttributeAccessIssue]
     return made
 
 

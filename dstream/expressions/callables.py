@@ -107,7 +107,7 @@ def known_call(fn: Any, written: str, arguments: Sequence[Expression], keywords:
         return Called("dstream.member", (Constant(fn), *arguments))
     if is_zone_info(fn) and len(arguments) == 1 and isinstance(arguments[0], Constant) and not keywords:
         with contextlib.suppress(Exception):  # A zone that this process lacks may exist on a worker.
-            return constant_of(fn(arguments[0].value))
+            return constant_of(fn(arguments[0].value))  # pyright: ignore[reportCallIssue]
     if isinstance(fn, type) and name_of(fn) is None:
         return _built(fn, written, tuple(arguments), tuple(keywords))
     if fn is dict and keywords and len(keywords) == len(arguments):

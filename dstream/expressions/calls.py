@@ -387,7 +387,7 @@ def _written_out(call: Expression) -> Expression | None:
             constants = _few(loop)
             found, end = Constant(name == "any"), Constant(name == "all")
         case Called("dstream.first", (Comprehension("generator", (loop,), (member,)), end)) if is_leaf(end):
-            constants, name = _few(loop), "first"
+            constants, name, found = _few(loop), "first", end
         case _:
             return None
     if constants is None:
@@ -397,12 +397,12 @@ def _written_out(call: Expression) -> Expression | None:
         values = dict(zip(loop.numbers, constant.value if loop.is_unpacked else (constant.value,), strict=True))
         conditions = [_with_constants(each, values) for each in loop.conditions]
         value = _with_constants(member, values)
-        if name == "first":
-            found = value
-        else:
+        if name != "first":
             conditions.append(value if name == "any" else Applied("not", (value,)))
         condition = conditions[0] if len(conditions) == 1 else Applied("and", tuple(conditions))
-        result = Choice(condition, found, result) if conditions else found
+        # The first member that passes, or the end of `any` and `all`.
+        chosen = value if name == "first" else found
+        result = Choice(condition, chosen, result) if conditions else chosen
     return result
 
 

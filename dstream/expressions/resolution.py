@@ -402,7 +402,7 @@ def is_plain_enumeration(kind: object) -> bool:
     """
     if type(kind) is not enum.EnumMeta or not kind.__members__:
         return False
-    members: list[enum.Enum] = list(kind)
+    members: list[Any] = list(kind)
     classes = [each for each in kind.__mro__ if each.__module__ not in _OF_ENUMS]
     builtin = {name for each in kind.__mro__ if each not in classes for name in vars(each)}
     own = [

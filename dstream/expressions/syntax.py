@@ -218,8 +218,8 @@ def object_named(syntax: ast.expr, body: Body) -> Any:
                 return getattr(str, name)
             if isinstance(owner, ModuleType):
                 return member_of_module(owner, name, body.names)
-            if is_plain_enumeration(owner) and name in owner.__members__:
-                return owner[name]
+            if is_plain_enumeration(owner) and name in owner.__members__:  # pyright: ignore[reportAttributeAccessIssue]
+                return owner[name]  # pyright: ignore[reportInvalidTypeArguments]
             if any(owner is each for each in _OF_TIMES) and is_constant(getattr(owner, name, owner)):
                 return getattr(owner, name)  # timezone.utc, date.max
             if isinstance(owner, type) and name_of(owner) is not None:
@@ -280,9 +280,10 @@ def _of_enum(syntax: ast.Attribute, body: Body) -> Expression | None:
     """Return the name or the value of a member of an enumeration; None of other objects."""
     match syntax:
         case ast.Attribute(ast.Attribute(ast.Name(of), name), ("name" | "value") as part) if of not in body.own:
-            kind = body.names.found(of)
+            kind: Any = body.names.found(of)
             if type(kind) is enum.EnumMeta and name in kind.__members__:
-                value = body.names.recorded(kind[name], part, part_of_member(kind[name], part))
+                member: Any = kind[name]
+                value = body.names.recorded(member, part, part_of_member(member, part))
                 if not is_importable(kind):
                     return constant_of(value)
                 # Its value is that of the class which a worker imports.

@@ -17,7 +17,7 @@ import types
 import warnings
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 from dstream.base.by_value import is_importable
 from dstream.errors import LargeCaptureWarning, SerializationError
@@ -115,7 +115,7 @@ def _parts_of_stateless(value: Any) -> Iterable[Any] | None:
     if isinstance(value, _STATELESS) and not _has_attributes(value):
         return ()
     is_ours = is_our_name(type(value).__module__) and dataclasses.is_dataclass(value)
-    return [getattr(value, each.name) for each in dataclasses.fields(value)] if is_ours else None
+    return [getattr(value, each.name) for each in dataclasses.fields(cast(Any, value))] if is_ours else None
 
 
 def _has_attributes(value: Any) -> bool:

@@ -116,7 +116,9 @@ def _field_names(kind: Any) -> tuple[str, ...] | None:
         return None
     # A process that has a model has imported pydantic, which others should not pay for.
     base = sys.modules["pydantic"].BaseModel if is_model(kind) else object
-    return fields.field_names(kind) if kind.__new__ is object.__new__ and _is_copied_as(kind, base) else None
+    return (
+        fields.field_names(cast(type, kind)) if kind.__new__ is object.__new__ and _is_copied_as(kind, base) else None
+    )
 
 
 def compared_names(kind: type, names: Sequence[str] | None = None) -> tuple[str, ...]:

@@ -467,4 +467,4 @@ def _keys(items: float) -> float:
 
 def _name(node: Any) -> str:
     label = getattr(node, "label", None)
-    return label().removeprefix(".") if callable(label) else "what is kept"
+    return str(label()).removeprefix(".") if callable(label) else "what is kept"

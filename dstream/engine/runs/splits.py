@@ -90,7 +90,7 @@ class HeldSplit(SharedInProcess):
     __slots__ = ("_copier", "_split", "_step")
 
     def __init__(self, split: Any, copier: Copier | None, step: Step) -> None:
-        self._split = split
+        self._split: Any = split
         self._copier = copier
         self._step = step
 

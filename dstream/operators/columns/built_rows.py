@@ -13,7 +13,7 @@ import functools
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -370,7 +370,9 @@ def _names_there(rows: RowsWithParts) -> tuple[str, ...]:
     # All rows have one class, and dicts of them the same keys: one item shows which.
     first = next(chain.from_iterable(rows.at(np.arange(1)).portions()))
     is_plain = type(first) is dict or (dataclasses.is_dataclass(first) and has_plain_fields(type(first)))
-    names = tuple(first) if type(first) is dict else field_names(type(first)) if is_plain else ()
+    names: tuple[str, ...] = ()
+    if is_plain:
+        names = tuple(cast("dict[str, Any]", first)) if type(first) is dict else field_names(type(first))
     if not names or set(names) != set(rows.names):
         raise NotColumnar("parts that are not known")
     return names

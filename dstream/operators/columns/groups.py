@@ -84,7 +84,7 @@ class _Groups:
 
     def lines(self) -> Iterator[tuple[Any, ...]]:
         """Return (key, count, *sums) of each group."""
-        columns = (self.keys, self.counts, *self.sums)
+        columns: tuple[Any, ...] = (self.keys, self.counts, *self.sums)
         return zip(*(column.tolist() for column in columns), strict=True)
 
     def ranked(self, first: int) -> Self:

@@ -58,17 +58,17 @@ def node(cls: C) -> C:
     return made
 
 
-def always(operation: Node, inputs: Sequence[bool]) -> bool:
+def always(self: Node, inputs: Sequence[bool]) -> bool:
     """Return True: the items have the property, whether or not the inputs have it."""
     return True
 
 
-def never(operation: Node, inputs: Sequence[bool]) -> bool:
+def never(self: Node, inputs: Sequence[bool]) -> bool:
     """Return False: the items do not have it."""
     return False
 
 
-def as_inputs(operation: Node, inputs: Sequence[bool]) -> bool:
+def as_inputs(self: Node, inputs: Sequence[bool]) -> bool:
     """Return whether all inputs have the property."""
     return all(inputs)
 

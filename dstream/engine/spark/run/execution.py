@@ -204,7 +204,7 @@ class SparkRun(PlanRun[LastRows]):
             return self._running.last(self.has_letters)
 
     @functools.cached_property
-    def facts(self) -> ClusterFacts:
+    def facts(self) -> ClusterFacts:  # pyright: ignore[reportIncompatibleMethodOverride]
         return facts_of(self.end, self.runner, in_small_pieces=self.in_small_pieces)
 
     @contextmanager
