@@ -210,7 +210,7 @@ class AbstractProcessor(Processor):
 
         Args:
             fn: returns a traverser, an iterable, or None for no items. The parameter of a lambda has the type that the
-            mapper is annotated with:
+                mapper is annotated with:
                 `self.words: FlatMapper[str] = self.flat_mapper(lambda line: line.split())`.
             to: the ordinals of the edges; None: all.
         """
