@@ -212,13 +212,9 @@ class BaseStream(Generic[T]):
         return self._then(Configure(self._node, settings(config, "config"), step=here()))
 
     def __add__(self, other: Self) -> Self:
-        """Return the items of this stream followed by those of `other`.
-
-        Raises:
-            TypeError: `other` is no stream of the same type.
-        """
+        """Return the items of this stream followed by those of `other`."""
         if not isinstance(other, type(self)):
-            raise TypeError(f"+ takes another {type(self).__name__}, not {kind_of(other)}; ctx.stream(items) makes one")
+            return NotImplemented
         return self._concat(other)
 
     # Terminal operations: walking over the items

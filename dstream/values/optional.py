@@ -102,20 +102,11 @@ class Optional(Generic[T_co]):
         return supplier() if self._value is _ABSENT else self._value
 
     def or_else_throw(self, supplier: Callable[[], BaseException] | None = None) -> T_co:
-        """Return the value, or raise the result of `supplier` (by default as `get` does).
-
-        Raises:
-            TypeError: `supplier` returned something else than an exception.
-        """
+        """Return the value, or raise the result of `supplier` (by default as `get` does)."""
         if supplier is not None:
             _checked(supplier, "supplier")
         if self._value is _ABSENT and supplier is not None:
-            error: Any = supplier()
-            if not isinstance(error, BaseException):
-                raise TypeError(
-                    f"or_else_throw() needs a function that returns an exception, not {type(error).__name__}"
-                )
-            raise error
+            raise supplier()
         return self.get()
 
     def if_present(self, action: Callable[[T_co], object]) -> None:

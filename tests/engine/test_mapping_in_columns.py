@@ -173,7 +173,7 @@ def test_rows_that_do_not_pass_take_no_memory_of_a_long_string() -> None:
 
 
 def test_a_list_starts_with_the_items_of_blocks_before() -> None:
-    """Those of a block that makes no column are between those of others."""
+    """Items of a block that makes no column stay between the items of its neighbours."""
     collector: Any = grouping_by(itemgetter(0), mapping(itemgetter(1), to_list()))
     items = [(number % 2, number) for number in range(20)]
     read = collector_read(collector, is_verified=False)[0]

@@ -23,13 +23,6 @@ def test_concat_of_a_stream_with_itself_gives_it_twice(engine):
     assert (stream + stream).to_list() == [2, 3, 2, 3]
 
 
-@pytest.mark.parametrize("other", [[1], (1,), 1, None, IntStream.of(1)])
-def test_plus_takes_another_stream(engine, other):
-    """Anything else is refused with what makes a stream of it."""
-    with pytest.raises(TypeError, match=r"^\+ takes another Stream, not .*; ctx.stream\(items\) makes one$"):
-        engine.stream([1]) + other
-
-
 def test_concat_with_an_empty_stream_changes_nothing(engine):
     """An empty stream on either side adds nothing."""
     nothing = engine.stream([], 2)

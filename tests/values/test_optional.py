@@ -109,7 +109,7 @@ def test_an_optional_travels():
     [
         (lambda: Optional.empty().or_(lambda: 3), "or_() needs a function that returns an Optional, not int"),
         (lambda: Optional.of(1).flat_map(lambda n: n), "flat_map() needs a function that returns an Optional, not int"),
-        (lambda: Optional.empty().or_else_throw(lambda: 5), "needs a function that returns an exception, not int"),
+        (lambda: Optional.empty().or_else_throw(lambda: 5), "exceptions must derive from BaseException"),
     ],
 )
 def test_results_of_another_type_are_refused(call, words):
@@ -118,3 +118,10 @@ def test_results_of_another_type_are_refused(call, words):
         call()
 
     assert words in str(caught.value)
+
+
+def test_or_else_throw_takes_what_raise_takes():
+    """A supplier may return an exception or its class."""
+    for supplier in (KeyError, lambda: KeyError, lambda: KeyError("a")):
+        with pytest.raises(KeyError):
+            Optional.empty().or_else_throw(supplier)

@@ -411,11 +411,8 @@ class OneFileJob:
 
 def is_special(place: OutputFolder, name: str) -> bool:
     """Return whether a name is a pipe, a socket or a device, or a link to one."""
-    return (
-        isinstance(place, LocalOutput)
-        and Path(place.path_of(name)).exists()
-        and not (Path(place.path_of(name)).is_file())
-    )
+    path = Path(place.path_of(name))
+    return isinstance(place, LocalOutput) and path.exists() and not path.is_file()
 
 
 def is_folder(place: OutputFolder, name: str) -> bool:

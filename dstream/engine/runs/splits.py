@@ -271,8 +271,8 @@ class ListedSplits:
         # A column may have all rows, but only some copies are in memory at once.
         most = _ROWS_HELD if copier is list else _COPIED
         for start in range(0, max(len(items), 1), most):
-            parts = replace(split, items=items if copier is list else copier(items[start : start + most]))
-            yield Piece(HeldSplit(parts, None if is_once else copier, step), (), (), step)
+            part = replace(split, items=items if copier is list else copier(items[start : start + most]))
+            yield Piece(HeldSplit(part, None if is_once else copier, step), (), (), step)
 
     def _share_nothing(self, copier: Copier, items: list[Any]) -> bool:
         """Return whether what read functions make of copies of items shares nothing that may be changed."""
